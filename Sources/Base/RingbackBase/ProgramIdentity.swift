@@ -9,7 +9,7 @@ public enum ConsentMode: String, Sendable, CaseIterable {
 /// A program as Ringback names it to the user: in `/v1/peer`, in the audit log and in a question. It is what the file of a
 /// process says, not what runs in the process: advice, and no boundary.
 public struct ProgramIdentity: Sendable, Hashable {
-    /// Its path; nil if the process has ended.
+    /// Its path; nil if the process has ended, or the program was not found.
     public var executable: String?
     public var unit: String?
     /// True if the kernel proves which process connected, and it still ran this file.
@@ -28,7 +28,7 @@ public struct ProgramIdentity: Sendable, Hashable {
     public var quotedPath: String? { executable.map { JSON.string($0).visibleText } }
 
     public var text: String {
-        guard let quotedPath else { return "a program that has ended" }
+        guard let quotedPath else { return "an unknown program" }
         return isRootOwned ? quotedPath : "\(quotedPath) (this file can be changed by you)"
     }
 }
@@ -38,24 +38,31 @@ public struct ProgramOrigin: Sendable, Hashable {
     /// The control group of an application, a terminal or a service; nil if it has none of its own.
     public var group: String?
     public var session: String?
-    /// The program's own process, if it runs in a terminal. A terminal emulator does not.
+    /// The program's own process. For a command that was typed in a terminal emulator, which has many sessions: the shell.
     public var process: String?
+    /// Of a process that answers: itself and its ancestors, as in ``process``.
+    public var ancestors: Set<String> = []
 
-    public init(group: String? = nil, session: String? = nil, process: String? = nil) {
+    public init(
+        group: String? = nil, session: String? = nil, process: String? = nil, ancestors: Set<String> = []
+    ) {
         self.group = group
         self.session = session
         self.process = process
+        self.ancestors = ancestors
     }
 
     /// What a decision for the session belongs to. Nil if nothing is known of the process.
     public var scope: String? { group ?? session }
 
-    /// True for the same group, session or program, and if nothing is known of one of them.
+    /// True for the same group, session or program, for a process that the other one started, and if nothing is known of
+    /// one of them.
     public func isShared(with other: ProgramOrigin) -> Bool {
         guard scope != nil, other.scope != nil else { return true }
         func isSame(_ part: KeyPath<ProgramOrigin, String?>) -> Bool {
             self[keyPath: part] != nil && self[keyPath: part] == other[keyPath: part]
         }
         return isSame(\.group) || isSame(\.session) || isSame(\.process)
+            || other.process.map(ancestors.contains) == true
     }
 }

@@ -21,6 +21,7 @@ extension SocketAPI {
             return nil
         }
         if isServer {
+            guard daemon.consents?.isFree(name) ?? true else { return nil }
             let session = broker.snapshot.current(name)?.entry.encoding.number
             return daemon.configurationNumber().flatMap { mcpServers.body(of: name, $0, session) }
                 .map { ServerResponse(status: 200, fields: ServerResponse.jsonFields, body: $0) }
@@ -178,10 +179,23 @@ extension SocketAPI {
         return decision.isAllowed ? facts : nil
     }
 
-    /// For which program the caller connected, as the audit log names it too.
+    /// For which program the caller connected, as the audit log names it too. A relay of the owner names its client.
     func callingProgram(_ call: Call) -> CallingProgram {
         let pid = call.process ?? 0
+        if let client = call.request.fields["Ringback-Client"].flatMap({ Int32($0) }),
+            case .local(owner, _) = call.request.peer,
+            let program = CallingProgram(of: client, namedBy: pid, of: owner)
+        {
+            return program
+        }
         return daemon.callingProgram(pid) ?? call.facts.caller?.calling ?? CallingProgram(of: pid)
+    }
+
+    /// Where the caller belongs, as one that answers a question or hears of it.
+    func answeringOrigin(_ call: Call) -> ProgramOrigin {
+        var origin = callingProgram(call).origin
+        origin.ancestors = CallingProgram.ancestors(of: call.process ?? 0)
+        return origin
     }
 
     func caller(of request: ServerRequest, _ uid: UInt32, _ pid: Int32) -> AuditCaller? {

@@ -329,7 +329,7 @@ public final class AuditCaller: Sendable {
     let seen: UInt64
     private let resolved = Mutex<CallerIdentity?>(nil)
     /// The process for which one of Ringback's own executables connected: it is looked up at once, since they end soon.
-    fileprivate let ancestor: Int32?
+    fileprivate let ancestor: CallingProgram.Found?
 
     init(
         uid: UInt32, pid: Int32, proof: ProcessProof? = nil, seen: UInt64 = ProcessFacts.ticksSinceBoot, serial: UInt64
@@ -341,7 +341,7 @@ public final class AuditCaller: Sendable {
         executable = link.text
         // In this order: the process must be alive after the executable was read.
         isVerified = executable != nil && link.isFoundHere && proof?.isAlive() == true
-        ancestor = CallingProgram.isOwn(executable) ? CallingProgram.ancestor(of: pid) : nil
+        ancestor = CallingProgram.isOwn(executable) ? CallingProgram.search(from: pid) : nil
         processIdentity = proof?.identity
         self.serial = serial
     }

@@ -8,11 +8,22 @@ public struct CallingProgram: Sendable {
     public let identity: ProgramIdentity
     public let origin: ProgramOrigin
 
-    private static let own: Set = ["ringback", "ringback-relay"]
+    /// The kernel marks a file that was replaced by a newer one since.
+    private static let own: Set = ["ringback", "ringback-relay", "ringback (deleted)", "ringback-relay (deleted)"]
     private static let shells: Set = [
         "sh", "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "ksh93", "mksh", "nu", "tcsh", "zsh",
     ]
+    /// They start services, and adopt the processes whose parent has ended: they are no program that asks for something.
+    private static let managers: Set = ["systemd", "dinit", "runsvdir", "s6-svscan"]
     private static let mostAncestors = 64
+
+    /// The end of a search among ancestors.
+    struct Found: Sendable {
+        /// Nil if there is no program above Ringback's own executables.
+        let process: Int32?
+        /// The last process of the search below it.
+        let below: Int32
+    }
 
     public init(identity: ProgramIdentity, origin: ProgramOrigin) {
         self.identity = identity
@@ -21,23 +32,33 @@ public struct CallingProgram: Sendable {
 
     /// - Parameter isVerified: the process is certainly the one that connected.
     public init(of pid: Int32, isVerified: Bool = false) {
-        self.init(of: pid, for: CallingProgram.ancestor(of: pid), isVerified: isVerified)
+        self.init(of: pid, for: CallingProgram.search(from: pid), isVerified: isVerified)
     }
 
-    /// - Parameter program: the process of the program, as ``ancestor(of:)`` finds it.
-    init(of pid: Int32, for program: Int32, isVerified: Bool) {
-        let link = ExecutableLink(of: program)
+    /// The program for which one of Ringback's own relays connected, by the client that it names. The relay refuses dumps,
+    /// so its executable cannot be read, and it serves clients that are not among its ancestors. The claim is not proven.
+    /// Nil if no claim is taken from the process, or the client belongs to another user.
+    public init?(of client: Int32, namedBy relay: Int32, of uid: UInt32) {
+        let executable = ProcessFacts.executable(of: relay)
+        guard executable == nil || CallingProgram.isOwn(executable), client > 1, ProcessFacts.owner(of: client) == uid
+        else { return nil }
+        self.init(of: client, for: CallingProgram.search(from: client), isVerified: false)
+    }
+
+    /// - Parameter found: as ``search(from:)`` finds it.
+    init(of pid: Int32, for found: Found, isVerified: Bool) {
+        let link = ExecutableLink(of: found.process ?? -1)
         let isHere = link.text != nil && link.isFoundHere
         identity = ProgramIdentity(
-            executable: link.text, unit: ProcessFacts.unit(of: program), isVerified: isVerified && isHere,
+            executable: link.text, unit: ProcessFacts.unit(of: found.process ?? pid), isVerified: isVerified && isHere,
             isRootOwned: isHere && link.text.map(FileOwner.isRootAlone) == true)
-        origin = CallingProgram.origin(of: pid, for: program)
+        origin = CallingProgram.origin(of: pid, for: found)
     }
 
     /// The program of a process whose executable was read before. If it has ended, or runs another one, the path is what
     /// is known of it.
     init(of pid: Int32, readAs executable: String?, isVerified: Bool) {
-        let found = CallingProgram(of: pid, for: pid, isVerified: isVerified)
+        let found = CallingProgram(of: pid, for: Found(process: pid, below: pid), isVerified: isVerified)
         guard found.identity.executable != executable else {
             self = found
             return
@@ -52,29 +73,52 @@ public struct CallingProgram: Sendable {
     /// passes the tokens on.
     static func isOwn(_ executable: String?) -> Bool { executable.map { own.contains(fileName($0)) } ?? false }
 
-    /// An ancestor whose executable cannot be read ends the search: then it is the last one whose can be.
-    static func ancestor(of pid: Int32) -> Int32 {
-        guard isOwn(ProcessFacts.executable(of: pid)) else { return pid }
-        var found = pid
+    /// Process 1, a service manager, and an ancestor whose executable cannot be read end the search: then it is the shell
+    /// below them, or nothing.
+    static func search(from pid: Int32) -> Found {
+        guard isOwn(ProcessFacts.executable(of: pid)) else { return Found(process: pid, below: pid) }
+        var (shell, below, current): (Int32?, Int32, Int32) = (nil, pid, pid)
         for _ in 0..<mostAncestors {
-            guard let parent = ProcessFacts.parent(of: found), parent > 1,
-                let executable = ProcessFacts.executable(of: parent)
-            else { return found }
-            found = parent
-            if !isOwn(executable), !shells.contains(fileName(executable)) { return found }
+            guard let parent = ProcessFacts.parent(of: current), parent > 1,
+                let executable = ProcessFacts.executable(of: parent), !managers.contains(fileName(executable))
+            else { break }
+            below = current
+            current = parent
+            if isOwn(executable) {
+                shell = nil
+            } else if shells.contains(fileName(executable)) {
+                shell = parent
+            } else {
+                return Found(process: parent, below: below)
+            }
         }
-        return found
+        return Found(process: shell, below: below)
     }
+
+    /// A process and its ancestors, the nearest first.
+    public static func line(of pid: Int32) -> [Int32] {
+        var line = [pid]
+        while line.count <= mostAncestors, let parent = ProcessFacts.parent(of: line[line.count - 1]), parent > 0 {
+            line.append(parent)
+        }
+        return line
+    }
+
+    /// Where a process belongs that answers a question, or listens for one.
+    public static func ancestors(of pid: Int32) -> Set<String> { Set(line(of: pid).compactMap(key)) }
+
+    private static func key(of pid: Int32) -> String? { ProcessFacts.startTime(of: pid).map { "\(pid) \($0)" } }
 
     /// The session is that of the process that connected if it has a terminal: a terminal emulator has many. Programs
     /// start their commands in sessions without one.
-    private static func origin(of pid: Int32, for program: Int32) -> ProgramOrigin {
+    private static func origin(of pid: Int32, for found: Found) -> ProgramOrigin {
+        let program = found.process ?? pid
         let isInTerminal = ProcessFacts.hasTerminal(pid)
+        let isEmulator = isInTerminal && !ProcessFacts.hasTerminal(program)
         return ProgramOrigin(
             group: ProcessFacts.applicationGroup(of: pid),
             session: ProcessFacts.sessionKey(of: isInTerminal ? pid : program),
-            process: ProcessFacts.hasTerminal(program)
-                ? ProcessFacts.startTime(of: program).map { "\(program) \($0)" } : nil)
+            process: key(of: isEmulator ? found.below : program))
     }
 
     private static func fileName(_ path: String) -> String {

@@ -23,6 +23,12 @@ public enum ProcessFacts {
         return fields.count > 1 ? Int32(fields[1]) : nil
     }
 
+    /// Its real user id. The folder in `/proc` is root's for a process that refuses dumps.
+    static func owner(of pid: Int32) -> UInt32? {
+        let line = text(of: pid, "status")?.split(separator: "\n").first { $0.hasPrefix("Uid:") }
+        return line?.split(separator: "\t").dropFirst().first.flatMap { UInt32($0) }
+    }
+
     /// True if its session has a controlling terminal.
     static func hasTerminal(_ pid: Int32) -> Bool {
         let fields = status(of: pid)

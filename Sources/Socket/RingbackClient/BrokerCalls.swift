@@ -7,6 +7,8 @@ package struct BrokerCalls: Sendable {
     package var application: String
     /// The language of `user_message`, such as `ru`.
     package var language: String?
+    /// The process for which a relay calls.
+    package var client: Int32?
     package var interruption: Interruption?
     package var refusals: RefusalWatch?
 
@@ -123,6 +125,7 @@ package struct BrokerCalls: Sendable {
             HeaderField("Ringback-Application", BrokerCalls.fieldText(application)),
         ]
         if let language { fields.append(HeaderField("Accept-Language", language)) }
+        if let client { fields.append(HeaderField("Ringback-Client", "\(client)")) }
         return fields
     }
 

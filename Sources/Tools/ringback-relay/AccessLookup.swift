@@ -97,14 +97,18 @@ final class AccessLookup: Sendable {
     }
 
     /// The answer is among ``answers()`` later.
-    func ask(_ request: RelayRequest, for conversation: Int) {
-        questions.ask(for: conversation) { [self] in access(request) }
+    ///
+    /// - Parameter client: the process for which it is asked; nil for an exposed socket's.
+    func ask(_ request: RelayRequest, for conversation: Int, of client: Int32? = nil) {
+        var calls = calls
+        calls.client = client
+        questions.ask(for: conversation) { [calls] in AccessLookup.access(request, calls) }
     }
 
     /// The answers since the last call.
     func answers() -> [Answer] { questions.answers() }
 
-    private func access(_ request: RelayRequest) -> Result<Access, RelayRefusal> {
+    private static func access(_ request: RelayRequest, _ calls: BrokerCalls) -> Result<Access, RelayRefusal> {
         do throws(RingbackError) {
             let server = try Server(reading: try calls.call(.getMCPServer, [request.account]))
             guard server.needsSignIn else { return .success(Access(server)) }

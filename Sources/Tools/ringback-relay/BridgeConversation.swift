@@ -17,12 +17,20 @@ final class Conversation: BridgeConnection {
 
     /// Bytes of a request that come before the token is there: while there are more, nothing is read.
     private static let window = 256 << 10
+    /// The bridge's process.
+    private let client: Int32
     private var state = State.line
     /// Bytes of the piece whose length is in the output, or was sent. They are sent from the transfer's own buffer.
     private var announced = 0
     /// Bytes of the request's body that have not come yet.
     private var unread = 0
     private var hasServed = false
+
+    init(_ descriptor: Int32, number: Int, client: Int32) {
+        self.client = client
+        super.init(descriptor, number: number)
+    }
+
     /// True if the bridge has got its response, and has not sent another request.
     var isIdle: Bool {
         if case .line = state { hasServed && input.isEmpty && output.isEmpty } else { false }
@@ -47,7 +55,7 @@ final class Conversation: BridgeConnection {
         input += bytes
         guard case .line = state, let request = takeRequest() else { return }
         state = .token(request)
-        lines.ask(request, for: number)
+        lines.ask(request, for: number, of: client)
     }
 
     func take(_ answer: AccessLookup.Answer, _ streams: CurlStreams) {

@@ -9,6 +9,7 @@ import RingbackClient
 final class DaemonLines {
     private struct Question {
         let conversation: Int
+        let client: Int32
         let request: RelayRequest
         let bytes: [UInt8]
         let end: ContinuousClock.Instant
@@ -54,13 +55,18 @@ final class DaemonLines {
     }
 
     /// Asks what a request needs. The answer is among ``answers()`` later, or among the lookup's.
-    func ask(_ request: RelayRequest, for conversation: Int) {
+    ///
+    /// - Parameter client: the process for which it is asked.
+    func ask(_ request: RelayRequest, for conversation: Int, of client: Int32) {
+        var calls = calls
+        calls.client = client
         guard request.rejected == nil, request.signInWait == nil, busy.count < DaemonLines.mostBusy,
             let server = try? calls.request(.getMCPServer, [request.account]),
             let session = try? calls.request(.getSession, [request.account])
-        else { return lookup.ask(request, for: conversation) }
+        else { return lookup.ask(request, for: conversation, of: client) }
         let question = Question(
-            conversation: conversation, request: request, bytes: server + session, end: .now + DaemonLines.bound)
+            conversation: conversation, client: client, request: request, bytes: server + session,
+            end: .now + DaemonLines.bound)
         while let connection = idle.popLast() {
             if connection.send(question.bytes) { return wait(connection, question) }
         }
@@ -69,7 +75,7 @@ final class DaemonLines {
 
     private func askAnew(_ question: Question) {
         guard let connection = try? KeptConnection(calls), connection.send(question.bytes) else {
-            return lookup.ask(question.request, for: question.conversation)
+            return lookup.ask(question.request, for: question.conversation, of: question.client)
         }
         wait(connection, question)
     }
@@ -113,7 +119,7 @@ final class DaemonLines {
             if line.connection.hasServed, line.server == nil {
                 askAnew(line.question)
             } else {
-                lookup.ask(line.question.request, for: line.question.conversation)
+                lookup.ask(line.question.request, for: line.question.conversation, of: line.question.client)
             }
         }
         return true

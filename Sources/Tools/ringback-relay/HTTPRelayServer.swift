@@ -39,7 +39,9 @@ final class HTTPRelayServer {
         guard let streams = CurlStreams(version: Main.version) else { return nil }
         self.streams = streams
         self.orders = orders
-        calls = BrokerCalls(socket: daemon, application: orders.application)
+        var calls = BrokerCalls(socket: daemon, application: orders.application)
+        calls.client = orders.client
+        self.calls = calls
         questions = Questions(streams.waker)
     }
 
@@ -174,6 +176,8 @@ struct HTTPRelayOrders {
 
     /// A pidfd of the command.
     let process: Int32
+    /// The command's process id.
+    let client: Int32
     /// For the audit log.
     let application: String
     let relays: [Relay]
@@ -184,9 +188,10 @@ struct HTTPRelayOrders {
         close(descriptor)
         guard count > 0, count < bytes.count, let json = try? JSON(parsing: Array(bytes[..<count])),
             let process = json["process"]?.integer.flatMap({ Int32(exactly: $0) }),
+            let client = json["client"]?.integer.flatMap({ Int32(exactly: $0) }),
             let application = json["application"]?.string, let list = json["relays"]?.array
         else { return nil }
-        self.process = process
+        (self.process, self.client) = (process, client)
         self.application = application
         var relays: [Relay] = []
         for entry in list {

@@ -87,7 +87,7 @@ final class RelayServer {
                 close(descriptor)
                 continue
             }
-            conversations[descriptor] = Conversation(descriptor, number: nextNumber)
+            conversations[descriptor] = Conversation(descriptor, number: nextNumber, client: pid)
             nextNumber += 1
         }
     }

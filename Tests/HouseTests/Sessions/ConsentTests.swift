@@ -102,13 +102,16 @@ private let isInUnit = (FileTree.text(of: "/proc/self/cgroup") ?? "").split(sepa
             let kept = try await stage.ringback("consent", "list", "--json", status: 0)
             let remembered = try kept.json["remembered"]?.array?.first
             #expect(remembered?["remember"] == "always" && remembered?["executable"] == "/usr/bin/curl")
-            try await stage.ringback("consent", "forget", remembered?["id"]?.string ?? "", status: 0)
+            let keptID = remembered?["id"]?.string ?? ""
+            let forget = try await stage.ringback("consent", "forget", keptID, status: 4)
+            #expect(forget.err.contains("terminal"))
+            #expect(try await stage.terminal("consent", "forget", keptID).end().status == 0)
             #expect(try await asker(stage, "?consent=never").end().out.contains("consent_required"))
         }
     }
 
     @Test(.disabled(if: isInUnit))
-    func `is refused from the program that asks and from its session, and no error says how to give it`()
+    func `is refused from the program that asks, its session and its children, and no error says how to give it`()
         async throws
     {
         try await play { stage in
@@ -121,14 +124,16 @@ private let isInUnit = (FileTree.text(of: "/proc/self/cgroup") ?? "").split(sepa
             let terminal = try stage.terminal("consent", "allow", id)
             let said = try await terminal.end()
             #expect(said.status == 4, "\(said)")
-            let denial = try await stage.run(
-                "/usr/bin/setsid",
-                [
-                    "--wait", "/usr/bin/curl", "-sS", "--unix-socket", stage.socket, "-H",
-                    "Content-Type: application/json", "-d", #"{"decision":"deny"}"#,
-                    "http://ringback/v1/consents/\(id)",
-                ])
-            #expect(denial.out.contains("deny"), "\(denial)")
+            let denial = [
+                "/usr/bin/setsid", "/usr/bin/curl", "-sS", "--unix-socket", stage.socket, "-H",
+                "Content-Type: application/json", "-d", #"{"decision":"deny"}"#, "http://ringback/v1/consents/\(id)",
+            ]
+            let own = try await stage.run(denial[0], ["--wait"] + denial[1...])
+            #expect(own.out.contains("policy_denied"), "\(own)")
+            // Once the shell that started it has ended, it is no descendant of this process any more.
+            let orphan = #"while grep -q "^PPid:.$0\$" /proc/$$/status; do :; done; exec "$@""#
+            try await stage.run(
+                "/bin/sh", ["-c", #"sh -c "$0" $$ "$@" >/dev/null 2>&1 &"#, orphan] + denial, status: 0)
             let denied = try await asking.answer()
             #expect(denied.status == 403 && denied.code == "policy_denied")
             // The same program and session by way of ringback.

@@ -11,7 +11,7 @@ import Testing
         #expect(own.identity.executable == ProcessFacts.executable(of: getpid()))
         #expect(own.identity.text.hasPrefix("\"/") && own.origin.scope != nil)
         #expect(own.origin.isShared(with: own.origin))
-        for path in ["/usr/bin/ringback", "/home/u/.local/bin/ringback-relay", "ringback"] {
+        for path in ["/usr/bin/ringback", "/home/u/.local/bin/ringback-relay", "ringback", "/usr/bin/ringback (deleted)"] {
             #expect(CallingProgram.isOwn(path), "\(path)")
         }
         for path in ["/usr/bin/git", "/usr/bin/ringback/x", "/usr/bin/ringback2", ""] {
@@ -34,11 +34,39 @@ import Testing
         #expect(ProcessFacts.executable(of: copy) == program)
         let found = CallingProgram(of: copy)
         #expect(found.identity.executable == ProcessFacts.executable(of: getpid()))
+        let answering = ProgramOrigin(group: "other", session: "other", ancestors: CallingProgram.ancestors(of: copy))
+        #expect(answering.isShared(with: CallingProgram(of: getpid()).origin))
+
+        // A relay's executable cannot be read.
+        let named = CallingProgram(of: copy, namedBy: Int32.max, of: getuid())
+        #expect(named?.identity.executable == found.identity.executable && named?.origin == found.origin)
+        #expect(named?.identity.isVerified == false)
+        #expect(CallingProgram(of: copy, namedBy: copy, of: getuid())?.origin == found.origin)
+        #expect(CallingProgram(of: copy, namedBy: getpid(), of: getuid()) == nil)
+        #expect(CallingProgram(of: copy, namedBy: Int32.max, of: getuid() + 1) == nil)
+        #expect(CallingProgram(of: Int32.max, namedBy: Int32.max, of: getuid()) == nil)
+    }
+
+    /// The copy of another program is `systemd` here, which starts `ringback`.
+    @Test func `is not known where a service manager or one of Ringback's own is the last ancestor`() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "managed-\(getpid())").path
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let (manager, program) = ("\(folder)/systemd", "\(folder)/ringback")
+        try FileManager.default.copyItem(atPath: "/bin/sh", toPath: manager)
+        try FileManager.default.copyItem(atPath: "/bin/cat", toPath: program)
+        let child = try Conversation([manager, "-c", "\"$0\"; exit 0", program])
+        try child.say("hello")
+        let copy = try #require(child.children.first)
+        let found = CallingProgram(of: copy)
+        #expect(found.identity.executable == nil && !found.identity.isRootOwned && !found.identity.isVerified)
+        #expect(found.identity.text == "an unknown program" && found.origin.scope != nil)
+        #expect(found.origin.process?.hasPrefix("\(copy) ") == true)
     }
 
     @Test func `is not known once it has ended`() {
         let gone = CallingProgram(of: Int32.max)
-        #expect(gone.identity.text == "a program that has ended" && gone.origin.scope == nil)
+        #expect(gone.identity.text == "an unknown program" && gone.origin.scope == nil)
         #expect(gone.origin.isShared(with: CallingProgram(of: getpid()).origin))
         let read = CallingProgram(of: -1, readAs: "/tmp/x y", isVerified: true)
         #expect(read.identity.text == "\"/tmp/x y\" (this file can be changed by you)")

@@ -11,11 +11,12 @@ import Testing
         let daemon = try FakeDaemon { _ in .json(200, #"{"version":"1"}"#) }
         var calls = BrokerCalls(daemon)
         calls.language = "ru"
+        calls.client = 7
         #expect(try calls.call(.reload, body: ["a": 1])["version"]?.string == "1")
         let request = try #require(daemon.requests.first)
         #expect(request.hasPrefix("POST /v1/reload HTTP/1.1\r\nHost: ringback\r\n"))
         #expect(request.contains("Ringback-Application: test\r\n"))
-        #expect(request.contains("Accept-Language: ru\r\n"))
+        #expect(request.contains("Accept-Language: ru\r\n") && request.contains("Ringback-Client: 7\r\n"))
         #expect(request.hasSuffix("Content-Length: 7\r\n\r\n{\"a\":1}"))
     }
 

@@ -145,7 +145,7 @@ struct ConsentDeny: DaemonVerb {
 
 struct ConsentForget: DaemonVerb {
     static let configuration = CommandConfiguration(
-        commandName: "forget", abstract: "Forget a decision: the program is asked about again.")
+        commandName: "forget", abstract: "Forget a decision: the program is asked about again. Needs a terminal.")
 
     @Argument(help: "The decision, from ringback consent list.") var id: String
     @OptionGroup var options: CallOptions
@@ -156,6 +156,9 @@ struct ConsentForget: DaemonVerb {
 
     func run() throws {
         try require(ConsentForget.isID(id), "A decision's id has eight digits and letters.")
+        guard Questions.arePossible else {
+            throw RingbackError(.cancelled, "Nothing was forgotten: only a user at a terminal may forget a decision.")
+        }
         let answer = try daemon.calls().call(.forgetConsent, [id])
         json.print(answer, or: "Forgotten: \(answer.shown("executable")) and \(answer.shown("account"))")
     }

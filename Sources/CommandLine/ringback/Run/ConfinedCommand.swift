@@ -79,7 +79,7 @@ struct ConfinedCommand {
             _ = signals.wait(for: child, command: -1)
             throw Run.Failed(WallTools.whyNot("bubblewrap said why"))
         }
-        let relay = try relays.start(descriptors[2...], daemon)
+        let relay = try relays.start(descriptors[2...], command: descriptors[1], daemon)
         let network = try ConfinedNetwork(namespace: descriptors[0], of: self.network, pasta: tools.pasta)
         try relay?.wait()
         guard unsafe clinux_send_descriptors(ends[0], [], 0) == 0 else { throw Run.Failed("The command has ended.") }

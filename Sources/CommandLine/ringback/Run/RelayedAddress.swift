@@ -81,8 +81,12 @@ struct RelayProcess {
 
     private let output: Pipe
 
-    /// - Parameter application: for the audit log.
-    init(_ listeners: [Listener], _ calls: BrokerCalls, application: String) throws(RingbackError) {
+    /// - Parameters:
+    ///   - application: for the audit log.
+    ///   - client: the command's process.
+    init(
+        _ listeners: [Listener], _ calls: BrokerCalls, application: String, client: Int32 = getpid()
+    ) throws(RingbackError) {
         output = try Pipe()
         let own = clinux_open_process(getpid())
         let relays = listeners.map { listener -> JSON in
@@ -91,7 +95,9 @@ struct RelayProcess {
                 "account": listener.account, "shared": listener.isShared,
             ])
         }
-        let orders = JSON.object(["process": Int(own), "application": application, "relays": relays]).serialized()
+        let orders = JSON.object([
+            "process": Int(own), "client": Int(client), "application": application, "relays": relays,
+        ]).serialized()
         let file = unsafe clinux_memory_file(orders, orders.count)
         guard own >= 0, file >= 0 else { throw RingbackError(.systemError, "No file in memory can be made.") }
         defer { for descriptor in [own, file] + listeners.map(\.descriptor) { close(descriptor) } }
@@ -161,11 +167,24 @@ struct ConfinedRelays {
     }
 
     /// Starts the relay with the listeners that were made inside; nil if there are none. The addresses must have been checked.
-    func start(_ descriptors: ArraySlice<Int32>, _ daemon: DaemonOptions) throws(RingbackError) -> RelayProcess? {
+    ///
+    /// - Parameter command: a pidfd of the command.
+    func start(
+        _ descriptors: ArraySlice<Int32>, command: Int32, _ daemon: DaemonOptions
+    ) throws(RingbackError) -> RelayProcess? {
         guard !addresses.isEmpty else { return nil }
         let listeners = zip(zip(addresses, accounts), zip(ports, descriptors)).map {
             RelayProcess.Listener(address: $0.0, account: $0.1, descriptor: $1.1, port: $1.0, isShared: false)
         }
-        return try RelayProcess(listeners, try daemon.calls(), application: "ringback run")
+        return try RelayProcess(
+            listeners, try daemon.calls(), application: "ringback run",
+            client: ConfinedRelays.process(of: command) ?? getpid())
+    }
+
+    /// The process id here: inside it is another one.
+    private static func process(of pidfd: Int32) -> Int32? {
+        let text = String(decoding: (try? Files.contents(of: "/proc/self/fdinfo/\(pidfd)")) ?? [], as: UTF8.self)
+        let line = text.split(separator: "\n").first { $0.hasPrefix("Pid:") }
+        return line?.split(separator: "\t").last.flatMap { Int32($0) }
     }
 }

@@ -38,6 +38,9 @@ public final class ConsentDesk: Sendable {
         let account: AccountName
         let executable: String?
         let scope: String?
+
+        /// The same program anywhere.
+        var anywhere: Party { Party(account: account, executable: executable, scope: nil) }
     }
 
     enum Ruling: Sendable, Equatable {
@@ -102,6 +105,10 @@ public final class ConsentDesk: Sendable {
         /// When the questions of the last hour were asked.
         var asked: [BootInstant] = []
         var deniedUntil: [Party: BootInstant] = [:]
+        /// Whose question nobody answered, in whatever session.
+        var unansweredUntil: [Party: BootInstant] = [:]
+        /// Who may have a token with the next request: the question was about both.
+        var passes: [Party: BootInstant] = [:]
         /// Whose first use was told, in whatever session.
         var users: Set<Party> = []
         var isFlooded = false
@@ -115,6 +122,7 @@ public final class ConsentDesk: Sendable {
     static let mostOpen = 3
     static let mostInAnHour = 20
     static let quietTime: Duration = .seconds(300)
+    private static let passTime: Duration = .seconds(5)
     fileprivate static let hour: Duration = .seconds(3_600)
     /// Of what is kept in memory for each program.
     fileprivate static let mostParties = 4_096
@@ -145,6 +153,7 @@ public final class ConsentDesk: Sendable {
         let changed = state.withLock { state in
             let former = state.rules
             state.rules = rules.filter { $0.value.mode != .allow }
+            state.unansweredUntil = [:]
             isIdle.store(state.rules.isEmpty, ordering: .releasing)
             let changed = state.open.filter { former[$0.question.account] != rules[$0.question.account] }
             // A question that is over is joined by nobody: whoever waits asks anew, by the new rule.
@@ -186,6 +195,15 @@ public final class ConsentDesk: Sendable {
         }
     }
 
+    /// Lets the party's next request for a token pass, if it comes soon: a relay asks for a server and for the token with
+    /// each request, which is to be one question.
+    func letPass(_ request: Request) {
+        state.withLock { state in
+            if state.passes.count >= ConsentDesk.mostParties { state.passes = [:] }
+            state.passes[request.party] = clock.bootInstant + ConsentDesk.passTime
+        }
+    }
+
     /// True if the program may use the account without a question.
     func allowsAtOnce(_ request: Request) -> Bool {
         if case .ruled(.allowed) = step(request, .zero, mayAsk: false) { true } else { false }
@@ -201,7 +219,11 @@ public final class ConsentDesk: Sendable {
         let lapsed: ConsentQuestion? = state.withLock { state in
             guard let index = state.open.firstIndex(where: { $0.question.id == id }) else { return nil }
             state.open[index].question.requests -= 1
-            return state.open[index].question.requests == 0 ? state.open.remove(at: index).question : nil
+            guard state.open[index].question.requests == 0 else { return nil }
+            let lapsed = state.open.remove(at: index)
+            if state.unansweredUntil.count >= ConsentDesk.mostParties { state.unansweredUntil = [:] }
+            state.unansweredUntil[lapsed.party.anywhere] = clock.bootInstant + ConsentDesk.quietTime
+            return lapsed.question
         }
         if let lapsed { tell(.lapsed(lapsed)) }
     }
@@ -244,10 +266,20 @@ public final class ConsentDesk: Sendable {
         return open.question
     }
 
-    /// Forgets a decision. False if there is none with this id.
-    func forget(_ id: String) throws(Refusal) -> RememberedConsent? {
+    /// Forgets a decision, and returns it. Nil if there is none with this id.
+    ///
+    /// - Parameters:
+    ///   - executables: of the process that wants it and of its ancestors.
+    ///   - origin: where that process belongs.
+    func forget(
+        _ id: String, by executables: Set<String> = [], at origin: ProgramOrigin
+    ) throws(Refusal) -> RememberedConsent? {
         let result = state.withLock { state -> Result<RememberedConsent?, Refusal> in
             guard let found = state.remembered.first(where: { $0.id == id }) else { return .success(nil) }
+            if found.decision == .deny {
+                let isInScope = found.scope.map { [origin.group, origin.session].contains($0) } ?? false
+                if isInScope || executables.contains(found.executable) { return .failure(.asker) }
+            }
             let rest = state.remembered.filter { $0.id != id }
             do throws(Refusal) {
                 if found.scope == nil { try keep(rest) }
@@ -299,6 +331,7 @@ extension ConsentDesk.State {
         }
         if deniedUntil[party] != nil { return (.ruled(.denied), nil) }
         guard mayAsk else { return (.ruled(.required(isFlooded: false)), nil) }
+        if !request.use.exposesAccount, passes.removeValue(forKey: party) != nil { return (.ruled(.allowed), nil) }
         guard left > .zero else { return (.ruled(.timedOut), nil) }
         let end = clock.wallInstant + left
         if let index = open.firstIndex(where: { $0.party == party }) {
@@ -306,6 +339,8 @@ extension ConsentDesk.State {
             open[index].question.expiresAt = max(open[index].question.expiresAt, end)
             return (.wait(id: open[index].question.id, open[index].outcome), nil)
         }
+        // Otherwise a program that asks again and again uses up the questions of all others.
+        if unansweredUntil[party.anywhere] != nil { return (.ruled(.timedOut), nil) }
         guard open.count < ConsentDesk.mostOpen, asked.count < ConsentDesk.mostInAnHour else {
             let news: ConsentNews? = isFlooded ? nil : .flooded(request.account, request.program)
             isFlooded = true
@@ -339,6 +374,7 @@ extension ConsentDesk.State {
         } else {
             deniedUntil[party] = nil
         }
+        unansweredUntil[party.anywhere] = nil
         return open.remove(at: index)
     }
 
@@ -346,6 +382,8 @@ extension ConsentDesk.State {
         asked.removeAll { now - $0 >= ConsentDesk.hour }
         remembered.removeAll { $0.expiry.map { $0.boot <= now } ?? false }
         deniedUntil = deniedUntil.filter { $0.value > now }
+        unansweredUntil = unansweredUntil.filter { $0.value > now }
+        passes = passes.filter { $0.value > now }
     }
 }
 

@@ -47,11 +47,12 @@ struct ConsentResource: Resource {
             throw call.invalid("remember", "must be once, session, always, or a span such as 8h; 30d at most")
         }
         guard case .local(let uid, let pid) = call.request.peer else { throw Problem(.notFound) }
-        let caller = api.callingProgram(call)
+        let program = api.callingProgram(call).identity
         let question: ConsentQuestion
         do throws(ConsentDesk.Refusal) {
             question = try desk.answer(
-                call["id"], decision, remembering, by: .program(caller.identity, uid: uid, pid: pid), at: caller.origin)
+                call["id"], decision, remembering, by: .program(program, uid: uid, pid: pid),
+                at: api.answeringOrigin(call))
         } catch {
             switch error {
             case .unknown: throw Problem(.notFound, "No question with this id is open.")
@@ -80,7 +81,18 @@ struct ConsentResource: Resource {
     func forgetConsent(_ call: Call) async throws(Problem) -> ServerResponse {
         let desk = try desk()
         let found: RememberedConsent?
-        do throws(ConsentDesk.Refusal) { found = try desk.forget(call["id"]) } catch {
+        let line = CallingProgram.line(of: call.process ?? 0).compactMap(ProcessFacts.executable)
+        let program = api.callingProgram(call)
+        do throws(ConsentDesk.Refusal) {
+            found = try desk.forget(
+                call["id"], by: Set(line + [program.identity.executable].compactMap(\.self)), at: program.origin)
+        } catch {
+            if error == .asker {
+                throw Problem(
+                    .policyDenied,
+                    "The request comes from the program that was denied, or from its terminal or application. Forget the "
+                        + "decision in another terminal.")
+            }
             guard case .notKept(let error) = error else { throw Problem(.internalError) }
             throw Problem(.internalError, "Nothing was forgotten. \(error.sentence)")
         }
@@ -117,10 +129,23 @@ extension SocketAPI {
                     : "The account \(account) may be used only with the user's consent.")
         case .timedOut:
             throw Problem(
-                .consentTimeout, "The user has not answered whether this program may use the account \(account).")
+                .consentTimeout,
+                "The user has not answered whether this program may use the account \(account). For five minutes no question "
+                    + "is asked.")
         case .cancelled: throw Problem(.cancelled, language: call.language)
         }
     }
+
+    /// Waits for the user's consent to secrets that go with a request of an MCP account, beside the token that is asked
+    /// for next.
+    func consentToHeaders(of account: AccountName, _ call: Call, needsToken: Bool) async throws(Problem) {
+        guard let desk = daemon.consents, !desk.isFree(account.rawValue) else { return }
+        try await consent(to: .token, of: account, call, within: SocketAPI.headersBound)
+        if needsToken { desk.letPass(consentRequest(for: .token, of: account, scope: nil, call)) }
+    }
+
+    /// The relay waits for 35 s for both responses.
+    private static let headersBound = Duration.seconds(25)
 
     /// True if the program may use the account without a question.
     func hasConsent(to use: ConsentUse, of account: AccountName, _ call: Call) -> Bool {

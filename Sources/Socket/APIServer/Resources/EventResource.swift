@@ -28,7 +28,7 @@ struct EventResource: Resource {
         let lastSeen = call.request.fields["Last-Event-ID"].flatMap(UInt64.init)
         let events = try await call.ask { () throws(BrokerError) in
             try await broker.events(
-                of: account, after: lastSeen, process: call.process, origin: api.callingProgram(call).origin)
+                of: account, after: lastSeen, process: call.process, origin: api.answeringOrigin(call))
         }
         return ServerResponse(events: EventFeed(broker, events.live, initial: events.initial, call.language))
     }

@@ -10,7 +10,7 @@ struct MCPServerResource: Resource {
     let api: SocketAPI
     static let routes: [Route] = [
         Route(
-            .getMCPServer, "How the account's MCP server is reached",
+            .getMCPServer, "How the account's MCP server is reached", query: [ConsentQuery.member],
             .json(
                 "MCPServer", .required("account", "url"),
                 .optional("certificate_authorities", text: "PEM certificates in place of the system's"),
@@ -31,7 +31,7 @@ struct MCPServerResource: Resource {
                     text: "False if the server takes requests without a token: none is sent to it"),
                 .optional(
                     "exposed_socket", text: "On an exposed socket: its name. Only `account` and `url` are beside it")),
-            errors: .ofAccount.and([.methodUnsupported]), MCPServerResource.getMCPServer)
+            errors: .ofAccount.and([.methodUnsupported, .consentRequired, .consentTimeout]), MCPServerResource.getMCPServer)
     ]
 
     func getMCPServer(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -40,6 +40,10 @@ struct MCPServerResource: Resource {
         let configuration = daemon.configurationNumber()
         let session = broker.snapshot.current(name.rawValue)?.entry.encoding.number
         let access = try await call.ask { () throws(BrokerError) in try await broker.mcpServer(name) }
+        // What an exposed socket shows was decided when it was made.
+        if !access.headers.isEmpty, call.facts.exposedSocket == nil {
+            try await api.consentToHeaders(of: name, call, needsToken: access.needsSignIn)
+        }
         let url = access.url
         let keys = access.trust.pinnedPublicKeys
         let headers = access.headers.map { ["name": $0.0, "value": $0.1] as JSONObject }

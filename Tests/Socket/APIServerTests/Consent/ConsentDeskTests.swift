@@ -123,6 +123,21 @@ private final class Office: Sendable {
         #expect(office.desk.questions.isEmpty && office.told == ["requested /usr/bin/git", "lapsed"])
     }
 
+    @Test func `of a program whose question nobody answered times out for five minutes without another`() async throws {
+        let office = try Office()
+        #expect(await office.desk.admit(office.request(), within: .milliseconds(20)) == .timedOut)
+        office.clock.advance(by: 299)
+        #expect(await office.desk.admit(office.request(session: "two"), within: .seconds(60)) == .timedOut)
+        #expect(office.told == ["requested /usr/bin/git", "lapsed"])
+        let (other, first) = try await office.ask(office.request("/bin/x"))
+        try office.answer(other)
+        #expect(await first.value == .allowed)
+        office.clock.advance(by: 1)
+        let (id, second) = try await office.ask(office.request())
+        try office.answer(id)
+        #expect(await second.value == .allowed)
+    }
+
     @Test func `that is cancelled leaves the question to the others`() async throws {
         let office = try Office()
         let (id, first) = try await office.ask(office.request())
@@ -150,6 +165,21 @@ private final class Office: Sendable {
         #expect(await office.ruling(office.request()) == .allowed)
     }
 
+    @Test func `about an MCP server's secrets lets its next request for a token pass once`() async throws {
+        let office = try Office()
+        let (id, waiting) = try await office.ask(office.request())
+        try office.answer(id)
+        #expect(await waiting.value == .allowed)
+        office.desk.letPass(office.request())
+        #expect(await office.ruling(office.request()) == .required(isFlooded: false))
+        let token = office.request(use: .idToken)
+        #expect(await office.desk.admit(token, within: .zero) == .allowed)
+        #expect(await office.desk.admit(token, within: .zero) == .timedOut)
+        office.desk.letPass(office.request())
+        office.clock.advance(by: 5)
+        #expect(await office.desk.admit(token, within: .zero) == .timedOut)
+    }
+
     @Test func `is decided anew by a reload`() async throws {
         let office = try Office()
         let (_, first) = try await office.ask(office.request())
@@ -169,6 +199,8 @@ private final class Office: Sendable {
     @Test(arguments: [
         (ProgramOrigin(group: "app", session: "x"), true), (ProgramOrigin(group: "b", session: "s"), true),
         (ProgramOrigin(group: "b", session: "x", process: "7 1"), true), (ProgramOrigin(), true),
+        (ProgramOrigin(session: "x", process: "9 1", ancestors: ["9 1", "7 1"]), true),
+        (ProgramOrigin(session: "x", process: "9 1", ancestors: ["9 1", "7 2"]), false),
         (ProgramOrigin(group: "b", session: "x", process: "8 1"), false), (ProgramOrigin(session: "x"), false),
     ])
     func `is refused from the program that asked, its group and its session`(origin: ProgramOrigin, isRefused: Bool)
@@ -199,9 +231,24 @@ private final class Office: Sendable {
         }
         let kept = try #require(office.desk.remembered.first)
         #expect(kept.scope == "one" && kept.expiry == nil)
-        #expect(try office.desk.forget(kept.id) == kept)
-        #expect(try office.desk.forget(kept.id) == nil)
+        #expect(try office.desk.forget(kept.id, at: office.request().origin) == kept)
+        #expect(try office.desk.forget(kept.id, at: Office.other) == nil)
         #expect(await office.ruling(office.request()) == .required(isFlooded: false))
+    }
+
+    @Test func `that denies is not forgotten for the program that was denied`() async throws {
+        let office = try Office()
+        let (id, waiting) = try await office.ask(office.request())
+        try office.answer(id, .deny, .session)
+        #expect(await waiting.value == .denied)
+        let kept = try #require(office.desk.remembered.first)
+        #expect(throws: ConsentDesk.Refusal.asker) {
+            try office.desk.forget(kept.id, by: ["/usr/bin/git"], at: Office.other)
+        }
+        for origin in [office.request().origin, ProgramOrigin(group: "one")] {
+            #expect(throws: ConsentDesk.Refusal.asker) { try office.desk.forget(kept.id, at: origin) }
+        }
+        #expect(try office.desk.forget(kept.id, by: ["/bin/x"], at: Office.other) == kept)
     }
 
     @Test func `for a span ends with it`() async throws {
