@@ -35,7 +35,8 @@ public struct RunConfiguration: Sendable, Equatable {
     var json: JSONObject {
         [
             "name": name, "command": command, "accounts": accounts, "scope": scopes?.joined(separator: " "),
-            "relay": relayed, "read": readable, "write": writable, "home": home, "network": network?.rawValue, "nested": isNested,
+            "relay": relayed, "read": readable, "write": writable, "home": home, "network": network?.rawValue,
+            "nested": isNested,
             "display": hasDisplay, "env": variables, "source": source.json,
         ]
     }

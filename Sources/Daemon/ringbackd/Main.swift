@@ -68,7 +68,8 @@ enum Main {
                     guard !Task.isCancelled else { return }
                     // Without a service manager nobody would start the daemon again, and most of its work needs no helper.
                     guard environment("NOTIFY_SOCKET") != nil else {
-                        return logger.critical("The helper process has ended. The daemon goes on without one until it is started again")
+                        return logger.critical(
+                            "The helper process has ended. The daemon goes on without one until it is started again")
                     }
                     logger.critical("The helper process has ended. The daemon cannot start another, and ends too")
                     isWithoutHelper.set(true)

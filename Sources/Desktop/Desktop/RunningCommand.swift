@@ -151,7 +151,9 @@ extension HelperConnection {
     public func startRelay(daemon: String) async throws(HelperError) -> Companion {
         let near: Int32
         let far: Int32
-        do throws(Spawn.Failure) { (near, far) = try socketPair() } catch { throw .notStarted(reason: reason(error.code)) }
+        do throws(Spawn.Failure) { (near, far) = try socketPair() } catch {
+            throw .notStarted(reason: reason(error.code))
+        }
         defer { close(far) }
         do throws(HelperError) {
             let answer = try await start(["do": "start_relay", "daemon": daemon], descriptor: far)

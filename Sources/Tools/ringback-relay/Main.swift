@@ -71,7 +71,8 @@ enum Main {
     /// anywhere, is loaded before.
     static func confineFiles(changeable: String?) {
         var readable = [
-            "/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/gnu/store", "/run/current-system",
+            "/usr", "/bin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store", "/gnu/store",
+            "/run/current-system",
             "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/var/lib/ca-certificates", "/dev/null",
             "/dev/zero", "/dev/random", "/dev/urandom", "/proc",
         ]

@@ -11,7 +11,9 @@ import Testing
         #expect(own.identity.executable == ProcessFacts.executable(of: getpid()))
         #expect(own.identity.text.hasPrefix("\"/") && own.origin.scope != nil)
         #expect(own.origin.isShared(with: own.origin))
-        for path in ["/usr/bin/ringback", "/home/u/.local/bin/ringback-relay", "ringback", "/usr/bin/ringback (deleted)"] {
+        for path in [
+            "/usr/bin/ringback", "/home/u/.local/bin/ringback-relay", "ringback", "/usr/bin/ringback (deleted)",
+        ] {
             #expect(CallingProgram.isOwn(path), "\(path)")
         }
         for path in ["/usr/bin/git", "/usr/bin/ringback/x", "/usr/bin/ringback2", ""] {

@@ -86,7 +86,8 @@ final class ExposedSocketServers: Service {
         for server in all { starting.yield(server) }
         guard let rule = exposedSocket.order.mcp, let forRelay else { return }
         let relay = ExposedRelay(
-            exposedSocket, rule, sockets: places.relaySockets(of: exposedSocket), mode: mode, daemon: forRelay, helper: helper,
+            exposedSocket, rule, sockets: places.relaySockets(of: exposedSocket), mode: mode, daemon: forRelay,
+            helper: helper,
             records, logger)
         relays.withLock { $0[exposedSocket.id] = relay }
         relay.begin()

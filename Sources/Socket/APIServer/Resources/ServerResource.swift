@@ -31,7 +31,8 @@ struct MCPServerResource: Resource {
                     text: "False if the server takes requests without a token: none is sent to it"),
                 .optional(
                     "exposed_socket", text: "On an exposed socket: its name. Only `account` and `url` are beside it")),
-            errors: .ofAccount.and([.methodUnsupported, .consentRequired, .consentTimeout]), MCPServerResource.getMCPServer)
+            errors: .ofAccount.and([.methodUnsupported, .consentRequired, .consentTimeout]),
+            MCPServerResource.getMCPServer)
     ]
 
     func getMCPServer(_ call: Call) async throws(Problem) -> ServerResponse {
