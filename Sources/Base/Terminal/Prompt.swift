@@ -35,7 +35,11 @@ public struct TerminalKeys {
         return String(decoding: typed[..<max(0, count)], as: UTF8.self).lowercased().contains(letter)
     }
 
-    private static var isInForeground: Bool { isatty(0) == 1 && tcgetpgrp(0) == getpgrp() }
+    /// Of a terminal that does not control this process nobody stops a read.
+    private static var isInForeground: Bool {
+        let group = tcgetpgrp(0)
+        return isatty(0) == 1 && (group < 0 || group == getpgrp())
+    }
 }
 
 /// Questions to the user. Pasted text is not shown, because a callback URL contains a code.
