@@ -100,7 +100,7 @@ import Testing
             let shown = screen(all).lines
             // The problem of the account without a refresh token is below its row.
             #expect(shown.contains { $0.hasPrefix("mail ") && $0.hasSuffix("  no refresh token") }, "\(shown)")
-            #expect(shown.contains { $0.hasPrefix("the-account-of-") && $0.contains("…  ") }, "\(shown)")
+            #expect(shown.contains { $0.hasPrefix("the-accou…  ") }, "\(shown)")
             #expect(shown.count { !$0.hasPrefix("    ") } == 5, "\(shown)")
         }
     }
@@ -180,7 +180,7 @@ import Testing
     @Test func `no line of status, of help or about a mistake is broken in the middle of a word`() async throws {
         try await Stage.play { stage in
             for (arguments, status) in [
-                (["status"], Int32(0)), (["exec", "--help"], 0), (["origin", "add", "--help"], 0), (["exec"], 64),
+                (["status"], Int32(0)), (["session", "--help"], 0), (["origin", "add", "--help"], 0), (["exec"], 64),
                 (["origin", "add", "http://git.example.org", "--account", "work"], 64),
                 (["audit", "--limit", "0"], 64),
             ] {
@@ -193,7 +193,7 @@ import Testing
                 let piped = try await stage.run("ringback", arguments)
                 if status == 64 { #expect(piped.err.hasPrefix("ringback: "), "\(piped)") }
                 // The other has too many options for a usage line.
-                guard arguments == ["exec", "--help"] else { continue }
+                guard arguments == ["session", "--help"] else { continue }
                 let usage = piped.lines.filter { $0.hasPrefix("USAGE: ") || $0.hasPrefix("       [") }
                 #expect(usage.count == 1 && usage[0].count > 80, "\(piped.out)")
             }
