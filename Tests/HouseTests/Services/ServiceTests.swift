@@ -99,7 +99,7 @@ extension Stage {
             try await stage.ringback("login", "build", status: 0, out: "Signed in to build as a service\n")
             // Nothing was fetched yet: there is no end to state, nor to leave out.
             let accounts = try await stage.ringback("accounts", "build")
-            #expect(accounts.lines.last?.split(separator: " ") == ["build", "oidc", "authenticated", "-", "-"])
+            #expect(accounts.lines.last?.split(separator: " ") == ["build", "127.0.0.1", "signed", "in", "-", "-"])
             try await stage.api(
                 "POST", "/v1/accounts/build/sign-in", ["method": "password"], status: 400, code: "method_unsupported")
             #expect(try await stage.tokenForms().isEmpty)
