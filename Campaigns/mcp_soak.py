@@ -113,6 +113,7 @@ def soak(house, run, report, seconds):
         # What the server has noted of each request would be the campaign's own growth.
         del run.server.requests[:-100]
     last = look(house, run, workers)
+    largest = max(worker.client.memory() for worker in workers)
     ends.set()
     for worker in workers:
         worker.join(60)
@@ -125,7 +126,7 @@ def soak(house, run, report, seconds):
     report.note(run.pages == pages, "no page", run.pages - pages)
     for who in ["daemon", "relay", "largest bridge"]:
         report.note(last[who] - first[who] <= GROWTH, f"the memory of the {who} does not grow", f"{first[who]} to {last[who]} kB")
-    report.note(last["largest bridge"] <= BRIDGE, "a bridge has 6 MB at most", f"{last['largest bridge']} kB")
+    report.note(largest <= BRIDGE, "a bridge has 6 MB at most", f"{largest} kB")
     strays = [line for worker in workers for line in worker.client.strays]
     report.note(not strays, "nothing but messages is on standard output", strays[:3])
     for worker in workers:
@@ -135,9 +136,14 @@ def soak(house, run, report, seconds):
 
 
 def look(house, run, workers):
-    return {
-        "daemon": memory(house.daemon.pid), "relay": memory(relays(house)[0]),
-        "largest bridge": max(worker.client.memory() for worker in workers)}
+    """The least of three seconds: what is under way comes and goes, by some megabytes at the relay."""
+    found = []
+    for _ in range(15):
+        found.append({
+            "daemon": memory(house.daemon.pid), "relay": memory(relays(house)[0]),
+            "largest bridge": max(worker.client.memory() for worker in workers)})
+        time.sleep(0.2)
+    return {who: min(each[who] for each in found) for who in found[0]}
 
 
 @played(seconds=(600, "how long"))
