@@ -55,7 +55,7 @@ import Testing
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let (manager, program) = ("\(folder)/systemd", "\(folder)/ringback")
-        try FileManager.default.copyItem(atPath: "/bin/sh", toPath: manager)
+        try FileManager.default.copyItem(atPath: "/bin/bash", toPath: manager)
         try FileManager.default.copyItem(atPath: "/bin/cat", toPath: program)
         let child = try Conversation([manager, "-c", "\"$0\"; exit 0", program])
         try child.say("hello")
