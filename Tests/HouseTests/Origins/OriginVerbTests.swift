@@ -36,7 +36,8 @@ import Testing
             let mail = try await stage.ringback("origin", "add", "imaps://mail.example.org", "--account", "work")
             #expect(mail.status == 0 && !mail.err.contains(next), "\(mail)")
             try await stage.ringback("setup", "git", "--yes", status: 0)
-            let second = try await stage.ringback("origin", "add", "https://git.example.org/a", "--account", "home")
+            try await stage.ringback("origin", "remove", "https://git.example.org/", status: 0)
+            let second = try await stage.ringback("origin", "add", "https://git.example.org", "--account", "home")
             #expect(second.status == 0 && !second.err.contains(next), "\(second)")
         }
     }
