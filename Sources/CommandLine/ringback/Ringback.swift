@@ -87,6 +87,9 @@ enum ShortHelp {
         let width = explained.map { $0._commandName.utf8.count }.max() ?? 0
         let rows = explained.map { "  \($0._commandName.padded(to: width))  \($0.configuration.abstract)" }
         let others = named.map { $0._commandName }
+        let lines = stride(from: 0, to: others.count, by: 8).map { start in
+            others.dropFirst(start).prefix(8).joined(separator: ", ")
+        }
         return """
             \(Ringback.configuration.abstract)
 
@@ -94,8 +97,7 @@ enum ShortHelp {
 
             \(rows.joined(separator: "\n"))
 
-            Also: \(others.prefix(9).joined(separator: ", ")),
-            \(others.dropFirst(9).joined(separator: ", ")).
+            Also: \(lines.joined(separator: ",\n")).
 
             ringback VERB --help explains a verb; ringback --help-all lists all verbs.
             """
