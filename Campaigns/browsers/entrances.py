@@ -177,7 +177,10 @@ class Attacks(Walk):
             caught = eavesdropper.caught()
             opened = self.browser.opened[-1]
             self.note(opened in [each["url"] for each in caught], f"the control, {where}: the address was seen", str(caught))
-            gained = [each for each in caught if each["status"] not in (404, 410) or each["location"]]
+            # Of the addresses of other programs of this machine nothing is known.
+            own = {urllib.parse.urlsplit(url).netloc for url in (opened, self.desk.sandbox.issuer)}
+            gained = [each for each in caught if urllib.parse.urlsplit(each["url"]).netloc in own
+                      and (each["status"] not in (404, 410) or each["location"])]
             self.note(not gained, f"{where}: what was seen leads another user nowhere", str(gained))
             self.note(all("state=" not in each["url"] for each in caught), f"{where}: no state was seen", str(caught))
             # The redirect URI is known: it says where the provider's answer goes.
