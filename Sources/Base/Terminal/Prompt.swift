@@ -35,7 +35,7 @@ public struct TerminalKeys {
         return String(decoding: typed[..<max(0, count)], as: UTF8.self).lowercased().contains(letter)
     }
 
-    /// Of a terminal that does not control this process nobody stops a read.
+    /// The kernel stops a read in the background only at the terminal that controls the process.
     private static var isInForeground: Bool {
         let group = tcgetpgrp(0)
         return isatty(0) == 1 && (group < 0 || group == getpgrp())

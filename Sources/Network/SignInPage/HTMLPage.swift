@@ -50,7 +50,7 @@ public struct HTMLPage: Sendable {
         return "<p class=\"place\">\(strong(account))\(at)</p>\n"
     }
 
-    /// An address or a name of which the direction of writing is not known.
+    /// An address or a name, isolated because its writing direction is unknown.
     public static func strong(_ text: String) -> String { "<b><bdi>\(escaped(text))</bdi></b>" }
 
     /// An arrow that goes round and comes back. It says nothing to a screen reader, since the name is beside it.

@@ -44,7 +44,7 @@ public struct WorkFolder: Sendable {
                 "\(what) would be \(real), which has more in it than one project: your home directory, or what other "
                     + "programs keep there. Choose the folder of a project.")
         }
-        // With the links that lead there: whoever changes one of them puts other files in their place.
+        // With the links that lead there: a command that could change a link would replace the files behind it.
         self.kept = kept.flatMap { [$0, Route($0).end] + Route($0).links }
         for place in self.kept {
             guard place != real, !place.hasPrefix(real + "/"), !real.hasPrefix(place + "/") else {

@@ -168,7 +168,7 @@ struct Run: ParsableCommand {
         let home = try Files.home()
         let data = Files.place("XDG_DATA_HOME") ?? "\(home)/.local/share"
         let file = try AccountFile(name: "", configuration: nil)
-        // Whoever changes these gets more the next time.
+        // A command that could change one of these would choose what the next run gives it.
         let named = [
             file.configuration, file.directory, SocketPlace.variable("RINGBACK_STATE"),
             try? SocketPlace.path(stated: daemon.socket),

@@ -165,7 +165,7 @@ public struct RelayedBody: Sendable {
     public var isOver: Bool { stage == .over }
 
     /// Removes bytes of the body from the beginning of the input, and what stands between its chunks. Chunks have no
-    /// extensions and the body has no trailers: nobody sends them, and readers differ about them.
+    /// extensions and the body has no trailers: clients do not send them, and parsers read them differently.
     public mutating func take(
         from input: inout [UInt8], atMost room: Int
     ) throws(RelayedRequest.Refusal) -> [UInt8] {

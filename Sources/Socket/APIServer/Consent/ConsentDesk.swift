@@ -156,7 +156,7 @@ public final class ConsentDesk: Sendable {
             state.unansweredUntil = [:]
             isIdle.store(state.rules.isEmpty, ordering: .releasing)
             let changed = state.open.filter { former[$0.question.account] != rules[$0.question.account] }
-            // A question that is over is joined by nobody: whoever waits asks anew, by the new rule.
+            // No request joins a closed question. The requests that waited for it ask again, by the new rule.
             state.open.removeAll { open in changed.contains { $0.question.id == open.question.id } }
             return changed
         }
