@@ -3,7 +3,7 @@
 import contextlib
 import time
 
-from harness import Died, Trouble, table, until
+from harness import Died, Trouble, soon, table, until
 from hosts_database import PRIMARY
 from hosts_place import Fleet, Host
 from house import ACCOUNT
@@ -110,7 +110,8 @@ def crash(chosen, report, places):
         row["lost"] += not (end == "session" or is_unheard)
         report.note(end == "session" or is_unheard, where, f"ended as: {end} (an answer nobody had received: {was_unheard})")
         if end != "session":
-            told = fleet.ends()[before:]
+            # The audit log is written after the state is visible.
+            told = soon(lambda: fleet.ends()[before:], SECONDS)
             report.note([line.get("unheard_host") for line in told] == [fleet.hosts[0].name], where,
                         f"what the logs say of the end: {told}")
     table("SIGKILL of one of two hosts at the calls of a refresh that write", ["what", "counted"],

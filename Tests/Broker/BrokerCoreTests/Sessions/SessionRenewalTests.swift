@@ -96,6 +96,20 @@ import Testing
         #expect(try await house.view.state == .authenticated)
     }
 
+    @Test func `a hundred callers at an expiry cause one refresh, and all get its token`() async throws {
+        let house = try await House.expired()
+        house.provider.hold(.token)
+        let tokens = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<100 { group.addTask { try await house.token() } }
+            #expect(await house.provider.arrived(.token, 1))
+            house.provider.release(.token)
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(tokens.count == 100)
+        #expect(Set(tokens).count == 1)
+        #expect(house.provider.presented == ["refresh-2"])
+    }
+
     @Test func `PR-09, RT-02, NAT-27: a rotated token is stored before the rest of the answer is read`() async throws {
         let house = try await House.expired()
         house.provider.script(.token, .setting("access_token", nil))
