@@ -5,9 +5,6 @@ import Testing
 /// Consent through the executables. Programs that ask are `curl` in sessions of their own, and in control groups of their own
 /// where the tests are in one that counts; the tests themselves are another program elsewhere.
 @Suite struct `Consent` {
-    private static let canAskApart: ConditionTrait = .enabled(
-        if: !ControlGroup.isOccupied || ControlGroup.isPossible, ControlGroup.reason)
-
     private static func configuration(_ consent: String) -> String {
         Stage.twoAccounts.replacing("[accounts.home]", with: "\(consent)\n\n[accounts.home]")
     }
@@ -19,30 +16,13 @@ import Testing
         }
     }
 
-    /// A program that runs apart from the tests.
-    private struct Asker {
-        let program: Program
-        let group: ControlGroup?
-
-        func end() async throws -> Output {
-            defer { group?.remove() }
-            return try await program.end()
-        }
-    }
-
     private func curl(_ stage: Stage, _ arguments: String...) -> [String] {
         ["/usr/bin/curl", "-sS", "--max-time", "90", "--unix-socket", stage.socket] + arguments
     }
 
-    private func startApart(_ stage: Stage, _ words: [String]) throws -> Asker {
-        let group = ControlGroup.isOccupied ? try ControlGroup() : nil
-        let all = group?.words(["/usr/bin/setsid", "--wait"] + words) ?? ["/usr/bin/setsid", "--wait"] + words
-        return Asker(program: try stage.start(all[0], Array(all.dropFirst())), group: group)
-    }
-
     /// A program that requests a token.
-    private func asker(_ stage: Stage, _ query: String = "?timeout=60") throws -> Asker {
-        try startApart(stage, curl(stage, "http://ringback/v1/accounts/work/session\(query)"))
+    private func asker(_ stage: Stage, _ query: String = "?timeout=60") throws -> ApartProgram {
+        try stage.startApart(curl(stage, "http://ringback/v1/accounts/work/session\(query)"))
     }
 
     private func questions(_ stage: Stage, _ count: Int = 1) async throws -> [JSON] {
@@ -61,7 +41,7 @@ import Testing
         return try audit.lines.map { try JSON(parsing: $0.utf8) }.filter { $0["event"]?.string == event }
     }
 
-    @Test(canAskApart)
+    @Test(ControlGroup.canStartApart)
     func `is asked for once for two requests, and an answer for the session holds in it alone`() async throws {
         try await play { stage in
             let events = try await stage.listen(to: "/v1/events?account=work")
@@ -87,7 +67,7 @@ import Testing
         }
     }
 
-    @Test(canAskApart) func `is given on a terminal by ringback consent`() async throws {
+    @Test(ControlGroup.canStartApart) func `is given on a terminal by ringback consent`() async throws {
         try await play { stage in
             let program = try asker(stage)
             _ = try await questions(stage)
@@ -123,7 +103,7 @@ import Testing
         }
     }
 
-    @Test(canAskApart)
+    @Test(ControlGroup.canStartApart)
     func `is refused from the program that asks, its session and its children, and no error says how to give it`()
         async throws
     {
@@ -145,7 +125,7 @@ import Testing
             // Once the shell that started it has ended, it is no descendant of this process any more.
             let orphan = #"while grep -q "^PPid:.$0\$" /proc/$$/status; do :; done; exec "$@""#
             let detached = ["/bin/sh", "-c", #"sh -c "$0" $$ "$@" >/dev/null 2>&1 &"#, orphan]
-            #expect(try await startApart(stage, detached + denial).end().status == 0)
+            #expect(try await stage.startApart(detached + denial).end().status == 0)
             let denied = try await asking.answer()
             #expect(denied.status == 403 && denied.code == "policy_denied")
             // The same program and session by way of ringback.
@@ -158,7 +138,7 @@ import Testing
         }
     }
 
-    @Test(canAskApart) func `is asked for three programs at a time, and the fourth is refused at once`()
+    @Test(ControlGroup.canStartApart) func `is asked for three programs at a time, and the fourth is refused at once`()
         async throws
     {
         try await play { stage in
@@ -196,6 +176,41 @@ import Testing
             let answered = try await start([Programs.path("ringback"), "consent", "allow", id]).end()
             #expect(answered.status == 0, "\(answered)")
             #expect(try await asking.end().out.contains("access_token"))
+        }
+    }
+
+    /// `ringback exec --relay`, whose command `curl` requests the user's claims from the provider.
+    private func relayed(_ stage: Stage, by program: String = "/usr/bin/curl") throws -> ApartProgram {
+        let options = ["exec", "work", "--relay", "API=\(stage.sandbox.origin)", "--"]
+        let script = #"exec "$0" -sS --max-time 90 -w '\n' "$API/userinfo" "$API/userinfo""#
+        return try stage.startApart(
+            [Programs.path("ringback")] + options + ["/usr/bin/env", "/bin/sh", "-c", script, program])
+    }
+
+    @Test(ControlGroup.canStartApart)
+    func `is asked for the command of a relay, once, and no answer of its own is the relay's`()
+        async throws
+    {
+        try await play { stage in
+            try await stage.ringback("origin", "add", stage.sandbox.origin, "--account", "work", status: 0)
+            let first = try relayed(stage)
+            let question = try #require(try await questions(stage).first)
+            #expect(question["operation"] == "lookup", "\(question)")
+            #expect(question["program"]?["executable"] == "/usr/bin/curl", "\(question)")
+            _ = try await answer(stage, question, ["decision": "allow", "remember": "session"])
+            let served = try await first.end()
+            #expect(served.out.components(of: "alice@example.org") == 2, "\(served)")
+            // Another command is asked about anew, and the relay says what was decided.
+            let copy = "\(stage.directory)/bin/fetch"
+            #expect(try await stage.run("/bin/cp", ["/usr/bin/curl", copy]).status == 0)
+            let second = try relayed(stage, by: copy)
+            let next = try #require(try await questions(stage).first)
+            #expect(next["program"]?["executable"] == .string(copy), "\(next)")
+            _ = try await answer(stage, next, ["decision": "deny"])
+            let refused = try await second.end()
+            #expect(refused.out.components(of: "policy_denied") == 2 && refused.out.contains(copy), "\(refused)")
+            #expect(!refused.out.contains("alice@example.org"), "\(refused)")
+            #expect(try await audit(stage, "consent_decided").count == 2)
         }
     }
 

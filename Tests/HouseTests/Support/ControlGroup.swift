@@ -30,6 +30,9 @@ struct ControlGroup {
     /// for that application's.
     static let isOccupied = memberships.contains { $0.split(separator: "/").contains { $0.hasSuffix(".service") } }
 
+    /// For a test whose programs have to be strangers to each other.
+    static let canStartApart: ConditionTrait = .enabled(if: !isOccupied || isPossible, reason)
+
     private static let count = Atomic(0)
     private let directory: String
 
@@ -45,5 +48,25 @@ struct ControlGroup {
     /// The words that start a command in the group.
     func words(_ command: [String]) -> [String] {
         ["/bin/sh", "-c", #"echo $$ >"$0/cgroup.procs" && exec "$@""#, directory] + command
+    }
+}
+
+/// A program in a session of its own, and in a control group of its own where the tests are in one that counts.
+struct ApartProgram {
+    let program: Program
+    let group: ControlGroup?
+
+    func end() async throws -> Output {
+        defer { group?.remove() }
+        return try await program.end()
+    }
+}
+
+extension Stage {
+    func startApart(_ words: [String]) throws -> ApartProgram {
+        let group = ControlGroup.isOccupied ? try ControlGroup() : nil
+        let session = ["/usr/bin/setsid", "--wait"] + words
+        let all = group?.words(session) ?? session
+        return ApartProgram(program: try start(all[0], Array(all.dropFirst())), group: group)
     }
 }
