@@ -264,6 +264,10 @@ extension Bridge {
     /// The server has forgotten the session. It is sent the client's `initialize` again, then the messages that it has not
     /// taken.
     mutating func sessionEnded(_ outgoing: OutgoingRequest) {
+        // The server had begun to respond to it. The next message begins the session again.
+        if outgoing.lastEventID != nil, let message = outgoing.message, !message.isRepeatable || outgoing.hasSpoken {
+            return giveUp(outgoing)
+        }
         var outgoing = outgoing
         outgoing.wasReplayed = true
         outgoing.lastEventID = nil

@@ -197,7 +197,7 @@ extension Bridge {
         launch(outgoing, after: pause)
     }
 
-    private mutating func giveUp(_ outgoing: OutgoingRequest) {
+    mutating func giveUp(_ outgoing: OutgoingRequest) {
         let sentence = "The connection to the MCP server of \(account) broke before its response."
         fail(outgoing, "\(sentence) The request may have been carried out.")
     }

@@ -139,6 +139,21 @@ import Testing
         #expect(played.open.values.contains { $0.body?["method"] == "tools/list" })
     }
 
+    @Test func `does not repeat a call whose response had begun when the server forgot the session`() {
+        var played = Played.session()
+        let call = played.client(Played.call)
+        played.head(call, 200, "text/event-stream")
+        played.event(call, "id: e1\ndata:\n\n")
+        played.lose(call)
+        played.wait()
+        played.head(played.last, 404, nil)
+        #expect(played.written.map { $0["id"] } == [2])
+        #expect(played.written.first?["error"]?["message"]?.string?.contains("may have been carried out") == true)
+        #expect(!played.open.values.contains { $0.body?["method"] == "tools/call" })
+        played.head(played.client(Played.list), 404, nil)
+        Self.beginAgain(&played, "s2")
+    }
+
     @Test func `finds by its stream that the server forgot the session`() {
         var played = Played.session()
         let stream = played.last
