@@ -22,6 +22,7 @@ import time
 
 import relayed
 from confined_walks import recipes, walk_in_tmux
+from confined_work import Forge
 from harness import HERE, Trouble, play, stop, table, until, write
 
 UID = 5001
@@ -131,6 +132,7 @@ class Person:
         sandbox = self.started(self.network.near, [*self.as_user(), f"{self.directory}/ringback-sandbox", "--port", "0",
                                                        "--client", "probe:hush"], places)
         issuer = sandbox.stdout.readline().decode().split()[-1]
+        self.forge = Forge(self, INTERNET, places)
         place = f"{self.home}/daemon"
         os.makedirs(f"{place}/run/ringback")
         write(f"{place}/secret", "hush\n")
@@ -139,7 +141,8 @@ class Person:
             f'client_secret_file = "{place}/secret"\ngrant = "client_credentials"\nscopes = ["openid", "email"]\n'
             for name in ("given", "other", "work")) + "".join(
             f'[[origin]]\nurl = "{url}/*"\naccount = "given"\n'
-            for url in ("https://git.example.org", "https://api.example.org")) + relayed.origins(self.api))
+            for url in ("https://git.example.org", "https://api.example.org")) + relayed.origins(self.api)
+            + self.forge.origins("given"))
         self.own()
         for folder in (place, f"{place}/run", f"{place}/run/ringback"):
             os.chmod(folder, 0o700)
@@ -403,6 +406,7 @@ def relay(person, report, socket):
     report.note("http://127.0.0.1:8701/api" in text and "exposed" not in text, "what is there of the relay", text)
     text, _ = person.on_terminal(person.run([*options, "--explain"], "sh"))
     report.note("of given" in text and "by API" in text, "--explain of a relay", text)
+    person.forge.walk(report, socket, "given", token())
     until("the end of the relays", lambda: not relayed.relays(socket))
 
 

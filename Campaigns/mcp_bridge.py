@@ -70,9 +70,10 @@ class Client:
                 return found or {}
             self.before.append(found)
 
-    def begin(self, version="2025-06-18"):
-        """The handshake of the older revisions."""
+    def begin(self, version="2025-06-18", between=lambda: None):
+        """The handshake of the older revisions, with what happens in its middle."""
         found = self.ask("initialize", modern=False, protocolVersion=version, capabilities={}, clientInfo={"name": "c"})
+        between()
         self.write({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return found
 
@@ -109,9 +110,9 @@ def relays(house, word="--socket"):
     return found
 
 
-def end_relays(house):
-    for relay in relays(house):
-        os.kill(relay, signal.SIGTERM)
+def end_relays(house, word="--socket", by=signal.SIGTERM):
+    for relay in relays(house, word):
+        os.kill(relay, by)
 
 
 class Run:
@@ -204,23 +205,31 @@ class Run:
 
     def exposed(self):
         """A socket of the configuration whose relay is killed, and which is revoked."""
+
+        def kill():
+            end_relays(self.house, "--exposed", signal.SIGKILL)
+
         with open(self.house.configuration, "a") as file:
             file.write(f'\n[[expose]]\nname = "agent"\naccount = "{ACCOUNT}"\nmcp = true\n')
         ringback(self.house, "reload")
-        found = self.house.api("GET", "/v1/exposed-sockets/agent")[1]
+        place = self.house.api("GET", "/v1/exposed-sockets/agent")[1].get("directory", "")
         self.server.has_sessions = True
-        client = Client(self.house, socket=os.path.join(found.get("directory", ""), "socket"))
+        client = Client(self.house, socket=os.path.join(place, "socket"))
         found = client.begin()
         self.note(found.get("result", {}).get("protocolVersion") == "2025-06-18", "an exposed socket: initialize", found)
         found = client.ask("tools/list", modern=False)
         self.note("result" in found, "a request of its session", found)
         before = len(self.messages("initialize"))
-        for relay in relays(self.house, "--exposed"):
-            os.kill(relay, signal.SIGKILL)
+        kill()
         found = client.ask("tools/list", modern=False)
         self.note(
             "result" in found and len(self.messages("initialize")) == before + 1,
             "its relay is killed: the next one begins the session again", found)
+        second = Client(self.house, socket=os.path.join(place, "socket"))
+        second.begin(between=kill)
+        found = second.ask("tools/list", modern=False)
+        self.note("result" in found, "its relay is killed in the middle of the handshake: the same", found)
+        second.close()
         ringback(self.house, "expose", "revoke", "agent")
         found = client.ask("tools/list", modern=False)
         self.note("error" in found, "a revoked socket serves nothing", found)
@@ -234,8 +243,7 @@ class Run:
         message = client.message("tools/call", name="endless", arguments={})
         client.write(message)
         client.read()
-        for relay in relays(self.house):
-            os.kill(relay, signal.SIGKILL)
+        end_relays(self.house, by=signal.SIGKILL)
         found = client.read() or {}
         while found.get("method"):
             found = client.read() or {}

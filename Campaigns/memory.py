@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 """SK-20: looks for tokens and the vault's key in the memory of the daemon and of its helper, after a lock and after sign-outs.
 
-Tokens also in the relays of bridges and of exposed sockets (memory_relay.py).
+Tokens also in the relays of bridges, of exposed sockets and of commands (memory_relay.py).
 
 Accounts of every kind are signed in, refreshed and asked for, over TLS and without, by clients that come anew and by
 some that stay connected. A recorder in front of the provider knows every token that was ever issued. Then the vault is

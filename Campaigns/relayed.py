@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 from harness import HERE, Daemon, Trouble, play, stop, until, write
 
@@ -112,6 +113,7 @@ def campaign(chosen, report, places):
     process.wait()
     until("the end of the relay after a kill", lambda: not relays(daemon.socket))
 
+    killed(daemon, relay, report)
     another_user(daemon, relay, report)
     for words, text in ((["--relay", "API=http://127.0.0.1:1/api"], "ringback origin add"),
                         (["--relay", "API=http://api.example.org/"], "cannot be relayed"),
@@ -119,6 +121,23 @@ def campaign(chosen, report, places):
         ended = daemon.ringback("exec", "given", *words, "--", "touch", daemon.place("ran"))
         report.note(ended.returncode != 0 and text in ended.stderr and not os.path.exists(daemon.place("ran")), " ".join(words),
                     f"{ended.returncode}: {ended.stderr}")
+
+
+def killed(daemon, relay, report):
+    """The relay is killed in the middle of a response: the command sees the end at once, and its next request is refused."""
+    ask = "curl -sS -N --max-time 60"
+    process = subprocess.Popen(
+        [daemon.program(), *relay, "sh", "-c", f'{ask} "$API/events"; echo "first $?"; {ask} "$API/echo"; echo "second $?"'],
+        env=daemon.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    line = process.stdout.readline()
+    for pid in relays(daemon.socket):
+        os.kill(pid, signal.SIGKILL)
+    started = time.monotonic()
+    said = process.communicate(timeout=120)[0]
+    elapsed = time.monotonic() - started
+    # 18: the response is not whole; 56: the connection broke; 7: nobody listens.
+    is_right = line.startswith("data:") and any(f"first {status}\nsecond 7\n" in said for status in (18, 56))
+    report.note(is_right and elapsed < 10, "the relay is killed in the middle of a response", f"{elapsed:.1f} s: {line}{said}")
 
 
 def another_user(daemon, relay, report):

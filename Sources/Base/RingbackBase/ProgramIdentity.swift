@@ -38,31 +38,36 @@ public struct ProgramOrigin: Sendable, Hashable {
     /// The control group of an application, a terminal or a service; nil if it has none of its own.
     public var group: String?
     public var session: String?
+    /// The session is that of a terminal whose emulator is in the same group: the group has other terminals, too.
+    public var isOneTerminal: Bool
     /// The program's own process. For a command that was typed in a terminal emulator, which has many sessions: the shell.
     public var process: String?
     /// Of a process that answers: itself and its ancestors, as in ``process``.
     public var ancestors: Set<String> = []
 
     public init(
-        group: String? = nil, session: String? = nil, process: String? = nil, ancestors: Set<String> = []
+        group: String? = nil, session: String? = nil, isOneTerminal: Bool = false, process: String? = nil,
+        ancestors: Set<String> = []
     ) {
         self.group = group
         self.session = session
+        self.isOneTerminal = isOneTerminal
         self.process = process
         self.ancestors = ancestors
     }
 
     /// What a decision for the session belongs to. Nil if nothing is known of the process.
-    public var scope: String? { group ?? session }
+    public var scope: String? { isOneTerminal ? session ?? group : group ?? session }
 
     /// True for the same group, session or program, for a process that the other one started, and if nothing is known of
-    /// one of them.
+    /// one of them. Two terminals of an emulator do not count as the same group.
     public func isShared(with other: ProgramOrigin) -> Bool {
         guard scope != nil, other.scope != nil else { return true }
         func isSame(_ part: KeyPath<ProgramOrigin, String?>) -> Bool {
             self[keyPath: part] != nil && self[keyPath: part] == other[keyPath: part]
         }
-        return isSame(\.group) || isSame(\.session) || isSame(\.process)
+        let areTwoTerminals = isOneTerminal && other.isOneTerminal
+        return isSame(\.group) && !areTwoTerminals || isSame(\.session) || isSame(\.process)
             || other.process.map(ancestors.contains) == true
     }
 }

@@ -85,7 +85,7 @@ extension SocketAPI {
         guard let route = Router.shared[.lookup], request.query == nil, (try? refuseBrowsers(request)) != nil,
             let facts = admit(request, account: nil, operation: route.endpoint.operation),
             let call = try? Call(request, route, [:], facts),
-            let lookup = try? OriginLookup(call, daemon.origins), lookup.rejected == nil,
+            let lookup = try? OriginLookup(call, daemon.origins), lookup.rejected == nil, !lookup.isWithoutToken,
             lookup.origin.kind == .accessToken, lookup.origin.key == .own,
             daemon.consents?.isFree(lookup.origin.account.rawValue) ?? true,
             let held = broker.snapshot.current(lookup.origin.account.rawValue),

@@ -115,10 +115,18 @@ public struct CallingProgram: Sendable {
         let program = found.process ?? pid
         let isInTerminal = ProcessFacts.hasTerminal(pid)
         let isEmulator = isInTerminal && !ProcessFacts.hasTerminal(program)
+        let placed = isInTerminal ? pid : program
+        let group = ProcessFacts.applicationGroup(of: pid)
         return ProgramOrigin(
-            group: ProcessFacts.applicationGroup(of: pid),
-            session: ProcessFacts.sessionKey(of: isInTerminal ? pid : program),
+            group: group, session: ProcessFacts.sessionKey(of: placed),
+            isOneTerminal: group != nil && emulator(of: placed).flatMap(ProcessFacts.applicationGroup) == group,
             process: key(of: isEmulator ? found.below : program))
+    }
+
+    /// The nearest ancestor without a terminal of a process that has one. Many emulators, and multiplexers such as tmux, give
+    /// their terminals no control groups of their own.
+    private static func emulator(of pid: Int32) -> Int32? {
+        ProcessFacts.hasTerminal(pid) ? line(of: pid).first { !ProcessFacts.hasTerminal($0) } : nil
     }
 
     private static func fileName(_ path: String) -> String {

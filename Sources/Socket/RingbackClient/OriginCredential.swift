@@ -7,7 +7,7 @@ public struct OriginCredential: Sendable, Equatable, CustomStringConvertible, Cu
     /// Lines of a request, such as `Authorization: Bearer …`.
     public var headers: [String]
     public var username: String?
-    /// The token. Nil in the response to a rejection.
+    /// The token. Nil in the response to a rejection, and to a request without a token.
     public var secret: String?
     /// Nil where the provider states no lifetime.
     public var expiresAt: WallInstant?
@@ -38,6 +38,8 @@ package struct OriginRequest: Sendable {
     /// The tool does not say which token it sent.
     package var isGuess = false
     package var isInteractive = false
+    /// Only whether there is a token is wanted.
+    package var isWithoutToken = false
     /// How the tool connects, where the origin has to allow that: members of the request.
     package var settings = JSONObject()
 }
@@ -56,6 +58,7 @@ extension BrokerCalls {
         body["rejected_sha256"] = request.rejected.map { .string($0) }
         if request.isGuess { body["rejected_is_guess"] = true }
         if request.isInteractive { body["interactive"] = true }
+        if request.isWithoutToken { body["without_token"] = true }
         for setting in request.settings.members { body[setting.name] = setting.value }
         // The daemon limits the wait itself. The seconds beyond that are for a daemon that hangs.
         let limit: Duration = request.isInteractive ? .seconds(125) : .seconds(35)

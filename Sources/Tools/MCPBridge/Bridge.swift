@@ -157,7 +157,7 @@ public struct Bridge: Sendable {
         if outgoing.beginsSession {
             closeStream()
             (initialize, initialized, session, version, gate) = (message, nil, nil, nil, .initialize)
-        } else if message.method == "notifications/initialized", !message.statesVersion {
+        } else if message.isConfirmation {
             initialized = message
             gate = .confirmation
         }
@@ -220,9 +220,7 @@ public struct Bridge: Sendable {
                 held.append(outgoing)
                 continue
             }
-            if case .message(let message) = outgoing.purpose, message.method == "notifications/initialized",
-                !message.statesVersion, !outgoing.wasReplayed
-            {
+            if case .message(let message) = outgoing.purpose, message.isConfirmation, !outgoing.wasReplayed {
                 initialized = message
                 gate = .confirmation
             }
@@ -266,6 +264,10 @@ extension Bridge {
     /// The server has forgotten the session. It is sent the client's `initialize` again, then the messages that it has not
     /// taken.
     mutating func sessionEnded(_ outgoing: OutgoingRequest) {
+        // The server had begun to respond to it. The next message begins the session again.
+        if outgoing.lastEventID != nil, let message = outgoing.message, !message.isRepeatable || outgoing.hasSpoken {
+            return giveUp(outgoing)
+        }
         var outgoing = outgoing
         outgoing.wasReplayed = true
         outgoing.lastEventID = nil
@@ -274,14 +276,19 @@ extension Bridge {
         }
         // What the server asked for in the old session needs no response in the new one.
         if case .response? = outgoing.message?.kind { return }
-        // Another message got this error before.
-        guard outgoing.session == session, gate == nil else {
+        // The session that was begun again has ended already.
+        if case .replayEnd = outgoing.purpose { return replayFailed() }
+        // The gate waits for this message alone, which the new session needs, too.
+        let isConfirmation = gate == .confirmation && outgoing.message?.isConfirmation == true
+        // Another message got this error before. The new session has a stream of its own.
+        guard outgoing.session == session, gate == nil || isConfirmation else {
+            guard !outgoing.isStream else { return }
             guard gate == nil else { return held.append(outgoing) }
             return launch(outgoing)
         }
+        // The ended session stays until there is a new one: if that fails, the next message finds the same out.
         gate = .replay
-        (session, version) = (nil, nil)
-        held.append(outgoing)
+        if !isConfirmation, !outgoing.isStream { held.append(outgoing) }
         closeStream()
         launch(OutgoingRequest(.replay(initialize)))
     }

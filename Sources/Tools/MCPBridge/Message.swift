@@ -84,6 +84,9 @@ public struct Message: Sendable, Equatable {
     /// True for a message of the revision 2026-07-28 or a later one.
     public var statesVersion: Bool { statedVersion != nil }
 
+    /// True for the notification of an older revision that ends the handshake.
+    var isConfirmation: Bool { kind == .notification && method == "notifications/initialized" && !statesVersion }
+
     /// True for a message as JSON-RPC 2.0 defines it. A client may wait for ever after another one.
     public var isConformant: Bool {
         guard let stated, bytes[stated].elementsEqual(Message.version) else { return false }
@@ -121,7 +124,7 @@ public struct Message: Sendable, Equatable {
     public var isRepeatable: Bool {
         switch method {
         case "ping", "tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list",
-            "prompts/get", "completion/complete", "server/discover", "initialize":
+            "prompts/get", "completion/complete", "server/discover", "initialize", "notifications/initialized":
             true
         default: false
         }

@@ -55,6 +55,10 @@ struct OutgoingRequest: Sendable {
         if case .stream = purpose { true } else { false }
     }
 
+    /// True if a 404 says that the session has ended: also of a stream that is connected again. To its first request servers
+    /// without streams respond so.
+    var mayFindSessionEnded: Bool { message != nil || isStream && failures > 0 }
+
     /// True for a message that begins a session of an older revision.
     var beginsSession: Bool { message?.method == "initialize" && message?.statesVersion == false }
 

@@ -38,7 +38,7 @@ extension Bridge {
             close(number)
             togglesSlash = true
             launch(outgoing)
-        case 404 where outgoing.session != nil && outgoing.message != nil && !outgoing.wasReplayed:
+        case 404 where outgoing.session != nil && !outgoing.wasReplayed && outgoing.mayFindSessionEnded:
             close(number)
             sessionEnded(outgoing)
         default: attempts[number]?.kind = .error(head)
@@ -158,8 +158,7 @@ extension Bridge {
     /// The server took a message that has no response.
     private mutating func accepted(_ outgoing: OutgoingRequest) {
         switch outgoing.purpose {
-        case .message(let message) where message.method == "notifications/initialized" && !message.statesVersion,
-            .replayEnd(let message) where !message.statesVersion:
+        case .message(let message) where message.isConfirmation, .replayEnd(let message) where message.isConfirmation:
             openGate()
             openStream()
         default: break
@@ -174,8 +173,10 @@ extension Bridge {
 
     private mutating func unanswered(_ attempt: Attempt) {
         var outgoing = attempt.outgoing
-        guard !attempt.isAnswered, !outgoing.isCancelled else { return }
+        guard !attempt.isAnswered else { return }
         if case .end = outgoing.purpose { return }
+        // No response is written, but others may wait for it.
+        guard !outgoing.isCancelled else { return giveUp(outgoing) }
         outgoing.failures += 1
         let lastID = attempt.events.lastID ?? outgoing.lastEventID
         let pause = Bridge.pause(attempt.events.retry, outgoing.failures)
@@ -186,8 +187,8 @@ extension Bridge {
         guard outgoing.failures < Bridge.mostFailures else { return giveUp(outgoing) }
         // The relay had not begun to send it.
         guard attempt.isSent else { return launch(outgoing, after: .milliseconds(100) * outgoing.failures) }
-        guard let message = outgoing.message, message.request != nil else { return giveUp(outgoing) }
-        if !message.statesVersion, let lastID, !lastID.isEmpty, FieldRules.isValue(lastID) {
+        guard let message = outgoing.message else { return giveUp(outgoing) }
+        if message.request != nil, !message.statesVersion, let lastID, !lastID.isEmpty, FieldRules.isValue(lastID) {
             outgoing.lastEventID = lastID
             return launch(outgoing, after: pause)
         }
@@ -196,7 +197,7 @@ extension Bridge {
         launch(outgoing, after: pause)
     }
 
-    private mutating func giveUp(_ outgoing: OutgoingRequest) {
+    mutating func giveUp(_ outgoing: OutgoingRequest) {
         let sentence = "The connection to the MCP server of \(account) broke before its response."
         fail(outgoing, "\(sentence) The request may have been carried out.")
     }
@@ -301,7 +302,7 @@ extension Bridge {
             switch outgoing.purpose {
             case .replay: replayFailed()
             case .replayEnd: openGate()
-            case .message(let message) where message.method == "notifications/initialized": openGate()
+            case .message(let message) where message.isConfirmation: openGate()
             default: break
             }
             return

@@ -116,6 +116,44 @@ import Testing
         }
     }
 
+    @Test(ControlGroup.canStartApart)
+    func `has the consent of its table, and a bridge asks for the program that has started it`() async throws {
+        try await play("consent = \"ask\"\n" + Self.table) { stage, _ in
+            let call = Self.call(1, "echo", #"{"a":"b"}"#)
+            let (output, answers) = try await bridge(stage, Self.begin + [call])
+            #expect(answers[1]?["result"]?["a"] == "b", "\(output)")
+            let script = """
+                import subprocess, sys
+                bridge = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                bridge.stdin.write(sys.argv[1])
+                bridge.stdin.flush()
+                for line in bridge.stdout:
+                    print(line, flush=True)
+                    if '"id":1' in line:
+                        break
+                bridge.stdin.close()
+                bridge.wait()
+                """
+            let client = try stage.startApart(
+                [
+                    "/usr/bin/env", "python3", "-c", script, (Self.begin + [call, ""]).joined(separator: "\n"),
+                    Programs.path("ringback"), "mcp", "linear",
+                ])
+            try await stage.eventually("a question") {
+                try await stage.api("GET", "/v1/consents")["consents"]?.array?.isEmpty == false
+            }
+            let questions = try await stage.api("GET", "/v1/consents")["consents"]?.array ?? []
+            #expect(questions.count == 1 && questions[0]["account"] == "linear", "\(questions)")
+            let executable = questions[0]["program"]?["executable"]?.string ?? ""
+            #expect(executable.contains("/python") && !executable.contains("ringback"), "\(questions)")
+            _ = try await stage.api(
+                "POST", "/v1/consents/\(questions[0]["id"]?.string ?? "")",
+                ["decision": "allow", "remember": "session"], status: 200)
+            let served = try await client.end()
+            #expect(served.out.contains(#"{"a":"b"}"#), "\(served)")
+        }
+    }
+
     @Test(arguments: [
         ["--mcp", "--scope", "openid"], ["--tool", "echo"], ["--mcp", "--account", "other"], ["--method", "ping"],
     ]) func `is not made with options that do not belong together`(options: [String]) async throws {
@@ -213,5 +251,5 @@ import Testing
 }
 
 extension String {
-    fileprivate func components(of text: String) -> Int { ranges(of: text).count }
+    func components(of text: String) -> Int { ranges(of: text).count }
 }

@@ -2,14 +2,8 @@ import RingbackBase
 import TestSupport
 import Testing
 
-/// True if the tests run in a unit of systemd: then all programs that they start are in one control group, and no answer
-/// comes from outside of it.
-private let isInUnit = (FileTree.text(of: "/proc/self/cgroup") ?? "").split(separator: "\n").contains {
-    $0.contains("/user@") || $0.hasSuffix(".service")
-}
-
-/// Consent through the executables. Programs that ask are `curl` in sessions of their own; the tests themselves are another
-/// program in another session.
+/// Consent through the executables. Programs that ask are `curl` in sessions of their own, and in control groups of their own
+/// where the tests are in one that counts; the tests themselves are another program elsewhere.
 @Suite struct `Consent` {
     private static func configuration(_ consent: String) -> String {
         Stage.twoAccounts.replacing("[accounts.home]", with: "\(consent)\n\n[accounts.home]")
@@ -22,14 +16,13 @@ private let isInUnit = (FileTree.text(of: "/proc/self/cgroup") ?? "").split(sepa
         }
     }
 
-    /// A program that requests a token in a session of its own.
-    private func asker(_ stage: Stage, _ query: String = "?timeout=60") throws -> Program {
-        try stage.start(
-            "/usr/bin/setsid",
-            [
-                "--wait", "/usr/bin/curl", "-sS", "--max-time", "90", "--unix-socket", stage.socket,
-                "http://ringback/v1/accounts/work/session\(query)",
-            ])
+    private func curl(_ stage: Stage, _ arguments: String...) -> [String] {
+        ["/usr/bin/curl", "-sS", "--max-time", "90", "--unix-socket", stage.socket] + arguments
+    }
+
+    /// A program that requests a token.
+    private func asker(_ stage: Stage, _ query: String = "?timeout=60") throws -> ApartProgram {
+        try stage.startApart(curl(stage, "http://ringback/v1/accounts/work/session\(query)"))
     }
 
     private func questions(_ stage: Stage, _ count: Int = 1) async throws -> [JSON] {
@@ -48,7 +41,7 @@ private let isInUnit = (FileTree.text(of: "/proc/self/cgroup") ?? "").split(sepa
         return try audit.lines.map { try JSON(parsing: $0.utf8) }.filter { $0["event"]?.string == event }
     }
 
-    @Test(.disabled(if: isInUnit))
+    @Test(ControlGroup.canStartApart)
     func `is asked for once for two requests, and an answer for the session holds in it alone`() async throws {
         try await play { stage in
             let events = try await stage.listen(to: "/v1/events?account=work")
@@ -74,7 +67,7 @@ private let isInUnit = (FileTree.text(of: "/proc/self/cgroup") ?? "").split(sepa
         }
     }
 
-    @Test(.disabled(if: isInUnit)) func `is given on a terminal by ringback consent`() async throws {
+    @Test(ControlGroup.canStartApart) func `is given on a terminal by ringback consent`() async throws {
         try await play { stage in
             let program = try asker(stage)
             _ = try await questions(stage)
@@ -110,7 +103,7 @@ private let isInUnit = (FileTree.text(of: "/proc/self/cgroup") ?? "").split(sepa
         }
     }
 
-    @Test(.disabled(if: isInUnit))
+    @Test(ControlGroup.canStartApart)
     func `is refused from the program that asks, its session and its children, and no error says how to give it`()
         async throws
     {
@@ -124,16 +117,15 @@ private let isInUnit = (FileTree.text(of: "/proc/self/cgroup") ?? "").split(sepa
             let terminal = try stage.terminal("consent", "allow", id)
             let said = try await terminal.end()
             #expect(said.status == 4, "\(said)")
-            let denial = [
-                "/usr/bin/setsid", "/usr/bin/curl", "-sS", "--unix-socket", stage.socket, "-H",
-                "Content-Type: application/json", "-d", #"{"decision":"deny"}"#, "http://ringback/v1/consents/\(id)",
-            ]
-            let own = try await stage.run(denial[0], ["--wait"] + denial[1...])
+            let denial = curl(
+                stage, "-H", "Content-Type: application/json", "-d", #"{"decision":"deny"}"#,
+                "http://ringback/v1/consents/\(id)")
+            let own = try await stage.run("/usr/bin/setsid", ["--wait"] + denial)
             #expect(own.out.contains("policy_denied"), "\(own)")
             // Once the shell that started it has ended, it is no descendant of this process any more.
             let orphan = #"while grep -q "^PPid:.$0\$" /proc/$$/status; do :; done; exec "$@""#
-            try await stage.run(
-                "/bin/sh", ["-c", #"sh -c "$0" $$ "$@" >/dev/null 2>&1 &"#, orphan] + denial, status: 0)
+            let detached = ["/bin/sh", "-c", #"sh -c "$0" $$ "$@" >/dev/null 2>&1 &"#, orphan]
+            #expect(try await stage.startApart(detached + denial).end().status == 0)
             let denied = try await asking.answer()
             #expect(denied.status == 403 && denied.code == "policy_denied")
             // The same program and session by way of ringback.
@@ -146,7 +138,7 @@ private let isInUnit = (FileTree.text(of: "/proc/self/cgroup") ?? "").split(sepa
         }
     }
 
-    @Test(.disabled(if: isInUnit)) func `is asked for three programs at a time, and the fourth is refused at once`()
+    @Test(ControlGroup.canStartApart) func `is asked for three programs at a time, and the fourth is refused at once`()
         async throws
     {
         try await play { stage in
@@ -157,6 +149,68 @@ private let isInUnit = (FileTree.text(of: "/proc/self/cgroup") ?? "").split(sepa
             for question in open { _ = try await answer(stage, question, ["decision": "allow"]) }
             for program in waiting { #expect(try await program.end().out.contains("access_token")) }
             #expect(try await audit(stage, "consents_flooded").count == 1)
+        }
+    }
+
+    /// Both terminals are made by script(1) in one control group, as by an emulator that makes none for each of them.
+    @Test(.enabled(if: ControlGroup.isPossible, ControlGroup.reason))
+    func `is given in another terminal of the same emulator, and not by its programs without a terminal`() async throws
+    {
+        try await play { stage in
+            let group = try ControlGroup()
+            defer { group.remove() }
+            func start(_ words: [String], inTerminal: Bool = true) throws -> Program {
+                let command = words.map { "'\($0)'" }.joined(separator: " ")
+                let all = group.words(
+                    ["/usr/bin/setsid", "--wait"]
+                        + (inTerminal ? ["/usr/bin/script", "-qec", command, "/dev/null"] : words))
+                return try stage.start(all[0], Array(all.dropFirst()))
+            }
+            let asking = try start(curl(stage, "http://ringback/v1/accounts/work/session?timeout=60"))
+            let id = try #require(try await questions(stage).first?["id"]?.string)
+            let denial = curl(
+                stage, "-H", "Content-Type: application/json", "-d", #"{"decision":"deny"}"#,
+                "http://ringback/v1/consents/\(id)")
+            let refused = try await start(denial, inTerminal: false).end()
+            #expect(refused.out.contains("policy_denied"), "\(refused)")
+            let answered = try await start([Programs.path("ringback"), "consent", "allow", id]).end()
+            #expect(answered.status == 0, "\(answered)")
+            #expect(try await asking.end().out.contains("access_token"))
+        }
+    }
+
+    /// `ringback exec --relay`, whose command `curl` requests the user's claims from the provider.
+    private func relayed(_ stage: Stage, by program: String = "/usr/bin/curl") throws -> ApartProgram {
+        let options = ["exec", "work", "--relay", "API=\(stage.sandbox.origin)", "--"]
+        let script = #"exec "$0" -sS --max-time 90 -w '\n' "$API/userinfo" "$API/userinfo""#
+        return try stage.startApart(
+            [Programs.path("ringback")] + options + ["/usr/bin/env", "/bin/sh", "-c", script, program])
+    }
+
+    @Test(ControlGroup.canStartApart)
+    func `is asked for the command of a relay, once, and no answer of its own is the relay's`()
+        async throws
+    {
+        try await play { stage in
+            try await stage.ringback("origin", "add", stage.sandbox.origin, "--account", "work", status: 0)
+            let first = try relayed(stage)
+            let question = try #require(try await questions(stage).first)
+            #expect(question["operation"] == "lookup", "\(question)")
+            #expect(question["program"]?["executable"] == "/usr/bin/curl", "\(question)")
+            _ = try await answer(stage, question, ["decision": "allow", "remember": "session"])
+            let served = try await first.end()
+            #expect(served.out.components(of: "alice@example.org") == 2, "\(served)")
+            // Another command is asked about anew, and the relay says what was decided.
+            let copy = "\(stage.directory)/bin/fetch"
+            #expect(try await stage.run("/bin/cp", ["/usr/bin/curl", copy]).status == 0)
+            let second = try relayed(stage, by: copy)
+            let next = try #require(try await questions(stage).first)
+            #expect(next["program"]?["executable"] == .string(copy), "\(next)")
+            _ = try await answer(stage, next, ["decision": "deny"])
+            let refused = try await second.end()
+            #expect(refused.out.components(of: "policy_denied") == 2 && refused.out.contains(copy), "\(refused)")
+            #expect(!refused.out.contains("alice@example.org"), "\(refused)")
+            #expect(try await audit(stage, "consent_decided").count == 2)
         }
     }
 

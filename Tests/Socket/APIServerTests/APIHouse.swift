@@ -119,6 +119,15 @@ struct APIHouse: Sendable {
             scopes: ["openid", "email"])
     }
 
+    /// An account at an MCP server.
+    static func linear() throws -> Account {
+        let server = try MCPServer(parsing: "https://mcp.example.org/mcp")
+        let rules = OAuthAccount(endpoints: .issuer("https://mcp.example.org"))
+        return Account(
+            name: try #require(AccountName("linear")), provider: "mcp", source: "test",
+            kind: MCPAccount(server: server, rules: rules), clientID: "")
+    }
+
     struct Answer: Sendable {
         let response: ServerResponse
         let text: String

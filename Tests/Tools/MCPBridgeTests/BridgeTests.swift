@@ -95,6 +95,105 @@ import Testing
         #expect(played.written.first?["error"] != nil)
         // The session is begun anew with the next message, not in a circle.
         #expect(played.open.isEmpty && played.bridge.deadline == nil)
+        let list = played.client(Played.list)
+        #expect(played.field("Mcp-Session-Id", of: list) == "s1")
+        played.head(list, 404, nil)
+        #expect(played.open[played.last]?.body?["method"] == "initialize")
+    }
+
+    /// A session that the server has forgotten is begun again, up to the response to `initialize`.
+    private static func beginAgain(_ played: inout Played, _ id: String) {
+        #expect(played.open[played.last]?.body?["method"] == "initialize")
+        played.respond(
+            played.last, 200, #"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18"}}"#,
+            ["Mcp-Session-Id": id])
+        #expect(played.open[played.last]?.body?["method"] == "notifications/initialized")
+        #expect(played.field("Mcp-Session-Id", of: played.last) == id)
+    }
+
+    @Test func `begins a new session when the server forgot it before it took notifications initialized`() {
+        var played = Played()
+        let first = played.client(#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#)
+        played.respond(
+            first, 200, #"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18"}}"#,
+            ["Mcp-Session-Id": "s1"])
+        let confirmation = played.client(#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+        #expect(played.client(Played.list) == 0)
+        played.head(confirmation, 404, nil)
+        Self.beginAgain(&played, "s2")
+        played.respond(played.last, 202)
+        let methods = played.open.values.map { $0.body?["method"]?.string ?? $0.request.method }.sorted()
+        #expect(methods == ["GET", "tools/list"])
+        for number in played.open.keys { #expect(played.field("Mcp-Session-Id", of: number) == "s2") }
+    }
+
+    @Test func `answers at once when the new session ends before it can be used`() {
+        var played = Played.session()
+        played.head(played.client(Played.call), 404, nil)
+        Self.beginAgain(&played, "s2")
+        played.respond(played.last, 404)
+        #expect(played.written.map { $0["id"] } == [2] && played.written.first?["error"] != nil)
+        played.head(played.client(Played.list), 404, nil)
+        Self.beginAgain(&played, "s3")
+        played.respond(played.last, 202)
+        #expect(played.open.values.contains { $0.body?["method"] == "tools/list" })
+    }
+
+    @Test func `does not repeat a call whose response had begun when the server forgot the session`() {
+        var played = Played.session()
+        let call = played.client(Played.call)
+        played.head(call, 200, "text/event-stream")
+        played.event(call, "id: e1\ndata:\n\n")
+        played.lose(call)
+        played.wait()
+        played.head(played.last, 404, nil)
+        #expect(played.written.map { $0["id"] } == [2])
+        #expect(played.written.first?["error"]?["message"]?.string?.contains("may have been carried out") == true)
+        #expect(!played.open.values.contains { $0.body?["method"] == "tools/call" })
+        played.head(played.client(Played.list), 404, nil)
+        Self.beginAgain(&played, "s2")
+    }
+
+    @Test func `finds by its stream that the server forgot the session`() {
+        var played = Played.session()
+        let stream = played.last
+        played.head(stream, 200, "text/event-stream")
+        played.lose(stream)
+        played.wait()
+        played.head(played.last, 404, nil)
+        Self.beginAgain(&played, "s2")
+        played.respond(played.last, 202)
+        #expect(played.open.count == 1 && played.request(played.last)?.method == "GET")
+        #expect(played.field("Mcp-Session-Id", of: played.last) == "s2" && played.written.isEmpty)
+        // A server that has no streams may respond so to the first request for one.
+        played.respond(played.last, 404)
+        #expect(played.open.isEmpty && played.bridge.deadline == nil)
+    }
+
+    @Test func `sends notifications initialized again when the connection broke, since later messages wait for it`() {
+        var played = Played()
+        let first = played.client(#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#)
+        played.respond(
+            first, 200, #"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18"}}"#,
+            ["Mcp-Session-Id": "s1"])
+        let confirmation = played.client(#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+        #expect(played.client(Played.list) == 0)
+        played.tell(.reply(confirmation, .sending))
+        played.lose(confirmation)
+        played.wait()
+        #expect(played.open[played.last]?.body?["method"] == "notifications/initialized")
+        played.respond(played.last, 202)
+        // The list, and the standing stream.
+        #expect(played.open.count == 2 && played.notes.isEmpty)
+    }
+
+    @Test func `does not hold messages for an initialize that was cancelled and lost`() {
+        var played = Played()
+        let first = played.client(#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#)
+        #expect(played.client(Played.list) == 0)
+        played.client(#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}"#)
+        played.lose(first)
+        #expect(played.written.isEmpty && played.open.values.contains { $0.body?["method"] == "tools/list" })
     }
 
     @Test func `resumes a stream that broke after its last event`() {

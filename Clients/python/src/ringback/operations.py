@@ -111,7 +111,7 @@ class Operations:
     def lookup(self, url: str, *, username: str | None = None, rejected: str | None = None,
                rejected_is_guess: bool | None = None, without_scheme: bool | None = None, ca_sha256: str | None = None,
                tls_server_name: str | None = None, insecure_skip_tls_verify: bool | None = None,
-               proxy_url: str | None = None, interactive: bool | None = None,
+               proxy_url: str | None = None, interactive: bool | None = None, without_token: bool | None = None,
                consent: Literal["never"] | None = None) -> OriginCredential:
         """What a tool sends to a server, by the configuration's table of origins."""
 

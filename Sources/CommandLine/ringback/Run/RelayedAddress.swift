@@ -44,7 +44,7 @@ struct RelayedAddress {
     func address(at port: UInt16) -> String { "http://127.0.0.1:\(port)\(url.path)" }
 
     /// Checks that the daemon has credentials for the URL, so that what is missing is said before anything runs. Returns the
-    /// account whose they are.
+    /// account whose they are. The user is asked for consent when the command, which nobody has started yet, sends a request.
     ///
     /// - Parameter account: the only one whose token is wanted; nil for that of the origin.
     func check(
@@ -52,6 +52,7 @@ struct RelayedAddress {
     ) throws(RingbackError) -> String {
         var request = OriginRequest(url: url.text)
         request.isInteractive = signsIn
+        request.isWithoutToken = true
         let found: String
         do throws(RingbackError) { found = try calls.lookup(request).account } catch {
             guard error.kind == .notFound else { throw error }

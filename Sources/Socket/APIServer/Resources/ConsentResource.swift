@@ -138,14 +138,14 @@ extension SocketAPI {
 
     /// Waits for the user's consent to secrets that go with a request of an MCP account, beside the token that is asked
     /// for next.
-    func consentToHeaders(of account: AccountName, _ call: Call, needsToken: Bool) async throws(Problem) {
+    func consentToServer(of account: AccountName, _ call: Call, needsToken: Bool) async throws(Problem) {
         guard let desk = daemon.consents, !desk.isFree(account.rawValue) else { return }
-        try await consent(to: .token, of: account, call, within: SocketAPI.headersBound)
+        try await consent(to: .token, of: account, call, within: SocketAPI.serverBound)
         if needsToken { desk.letPass(consentRequest(for: .token, of: account, scope: nil, call)) }
     }
 
     /// The relay waits for 35 s for both responses.
-    private static let headersBound = Duration.seconds(25)
+    private static let serverBound = Duration.seconds(25)
 
     /// True if the program may use the account without a question.
     func hasConsent(to use: ConsentUse, of account: AccountName, _ call: Call) -> Bool {

@@ -31,7 +31,8 @@ struct LookupResource: Resource {
                 .optional("tls_server_name", text: "The tool expects a certificate with this name"),
                 .optional("insecure_skip_tls_verify", as: .boolean, text: "The tool does not check the certificate"),
                 .optional("proxy_url", text: "The tool connects by this proxy"),
-                .optional("interactive", as: .boolean, text: "If signed out, start or join a sign-in and wait for it")),
+                .optional("interactive", as: .boolean, text: "If signed out, start or join a sign-in and wait for it"),
+                .optional("without_token", as: .boolean, text: "The same without the token: no consent is needed")),
             .json(
                 "OriginCredential", .required("account"),
                 .required("headers", as: .array(.string), text: "Lines of a request: Name: value"),
@@ -56,7 +57,7 @@ struct LookupResource: Resource {
         var wanted = origin.query
         if lookup.isInteractive { wanted.timeout = OriginLookup.signInWait }
         // A report that a server has refused a token gets none.
-        if lookup.rejected == nil {
+        if lookup.rejected == nil, !lookup.isWithoutToken {
             wanted.timeout = try await api.consent(
                 to: .lookup, of: origin.account, scope: wanted.key.scopes, call, within: wanted.timeout)
         }
@@ -103,9 +104,11 @@ extension SocketAPI {
                     + "(\(excess.joined(separator: " "))), so it is not given to a server.")
         }
         let response = try lookup.response(credential, expiresAt: broker.expiry(of: credential.issuedToken.token)?.at)
-        noteIssuedToken(
-            call.facts, credential.issuedToken, credential.query.key,
-            lookup.origin.kind == .idToken ? .idToken : .token, for: lookup)
+        if !lookup.isWithoutToken {
+            noteIssuedToken(
+                call.facts, credential.issuedToken, credential.query.key,
+                lookup.origin.kind == .idToken ? .idToken : .token, for: lookup)
+        }
         return ServerResponse(json: response)
     }
 
@@ -124,6 +127,8 @@ struct OriginLookup: Sendable {
     let rejected: [UInt8]?
     let isGuess: Bool
     let isInteractive: Bool
+    /// Only whether there is a token is wanted.
+    let isWithoutToken: Bool
     let tool: String?
     static let signInWait: Duration = .seconds(120)
     private static let longestName = 256
@@ -137,6 +142,7 @@ struct OriginLookup: Sendable {
         rejected = try call.digest("rejected_sha256")
         isGuess = try call.truth("rejected_is_guess")
         isInteractive = try call.truth("interactive")
+        isWithoutToken = try call.truth("without_token")
         tool = call.program
         let refusing = rejected.flatMap { registry?.origin(of: url, refusing: $0, at: call.facts.exposedSocket) }
         guard let origin = refusing ?? registry?.origin(of: url, username: username) else {
@@ -189,6 +195,9 @@ struct OriginLookup: Sendable {
                 .invalidProviderResponse,
                 "The token of \(origin.account) has characters that are not allowed in a token; it is given to no tool."
             )
+        }
+        guard !isWithoutToken else {
+            return ["account": .string(origin.account.rawValue), "headers": []]
         }
         let username = origin.username ?? username
         var object = JSONObject([

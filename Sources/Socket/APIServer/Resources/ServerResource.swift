@@ -41,20 +41,21 @@ struct MCPServerResource: Resource {
         let configuration = daemon.configurationNumber()
         let session = broker.snapshot.current(name.rawValue)?.entry.encoding.number
         let access = try await call.ask { () throws(BrokerError) in try await broker.mcpServer(name) }
-        // What an exposed socket shows was decided when it was made.
-        if !access.headers.isEmpty, call.facts.exposedSocket == nil {
-            try await api.consentToHeaders(of: name, call, needsToken: access.needsSignIn)
-        }
         let url = access.url
-        let keys = access.trust.pinnedPublicKeys
-        let headers = access.headers.map { ["name": $0.0, "value": $0.1] as JSONObject }
-        let proxy: HTTPProxy? =
+        let routed: HTTPProxy? =
             switch access.route {
             case .standard: daemon.network().proxy
             case .direct: nil
             case .proxy(let proxy): proxy
             }
-        let members = proxy.flatMap { $0.covers(url) ? $0 : nil }.map { proxy in
+        let proxy = routed.flatMap { $0.covers(url) ? $0 : nil }
+        // What an exposed socket shows was decided when it was made.
+        if !access.headers.isEmpty || proxy?.credentials != nil, call.facts.exposedSocket == nil {
+            try await api.consentToServer(of: name, call, needsToken: access.needsSignIn)
+        }
+        let keys = access.trust.pinnedPublicKeys
+        let headers = access.headers.map { ["name": $0.0, "value": $0.1] as JSONObject }
+        let members = proxy.map { proxy in
             [
                 "url": proxy.url.text, "user": proxy.credentials?.user,
                 "password": proxy.credentials?.password.revealed(),

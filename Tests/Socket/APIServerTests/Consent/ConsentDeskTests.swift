@@ -220,6 +220,24 @@ private final class Office: Sendable {
         #expect(await waiting.value == .allowed)
     }
 
+    @Test func `comes from another terminal of an emulator, and holds in the terminal that asked`() async throws {
+        let office = try Office()
+        var request = office.request()
+        request.origin = ProgramOrigin(group: "emulator", session: "one", isOneTerminal: true)
+        let (id, waiting) = try await office.ask(request)
+        let without = ProgramOrigin(group: "emulator", session: "two")
+        #expect(throws: ConsentDesk.Refusal.asker) { try office.answer(id, at: request.origin) }
+        #expect(throws: ConsentDesk.Refusal.asker) { try office.answer(id, at: without) }
+        let other = ProgramOrigin(group: "emulator", session: "two", isOneTerminal: true)
+        try office.answer(id, .allow, .session, at: other)
+        #expect(await waiting.value == .allowed)
+        #expect(office.desk.allowsAtOnce(request))
+        for origin in [without, other] {
+            request.origin = origin
+            #expect(!office.desk.allowsAtOnce(request))
+        }
+    }
+
     @Test func `for the session holds in it alone, for its program`() async throws {
         let office = try Office()
         let (id, waiting) = try await office.ask(office.request())

@@ -55,6 +55,29 @@ import Testing
         #expect([200, 201].contains(await house.ask(method, target, body, peer: Self.asker).status))
     }
 
+    @Test func `covers the password of the proxy in front of an MCP server, and not how the server is reached`()
+        async throws
+    {
+        let house = try await house(.allow)
+        var linear = try APIHouse.linear()
+        let proxy = try WebURL(parsing: "http://proxy.example.org:3128")
+        func ask(_ credentials: HTTPProxy.Credentials?, _ mode: ConsentMode) async throws -> APIHouse.Answer {
+            linear.route = .proxy(HTTPProxy(url: proxy, credentials: credentials))
+            try await house.configure([linear])
+            house.consents.configure([linear.name: ConsentDesk.Rule(mode)])
+            let query = mode == .ask ? "?consent=never" : ""
+            return await house.ask("GET", "/v1/accounts/linear/mcp-server\(query)", peer: Self.asker)
+        }
+        let open = try await ask(nil, .deny)
+        #expect(open.status == 200 && open["proxy"]?["url"] == .string(proxy.text), "\(open.text)")
+        let credentials = HTTPProxy.Credentials(user: "u", password: Secret("hunter2"))
+        let denied = try await ask(credentials, .deny)
+        #expect(denied.code == "policy_denied" && !denied.text.contains("hunter2"), "\(denied.text)")
+        let never = try await ask(credentials, .ask)
+        #expect(never.code == "consent_required" && !never.text.contains("hunter2"), "\(never.text)")
+        #expect(try await ask(credentials, .allow)["proxy"]?["password"] == "hunter2")
+    }
+
     @Test func `says nothing of a state, and leaves the account itself readable`() async throws {
         let house = try await house(.deny)
         #expect(await house.ask("GET", "/v1/accounts/work", peer: Self.asker).status == 200)

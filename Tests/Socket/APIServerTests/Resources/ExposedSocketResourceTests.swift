@@ -1,5 +1,3 @@
-import OAuth
-import OAuthSignIn
 import RingbackBase
 import Testing
 
@@ -76,7 +74,7 @@ import Testing
     ])
     func `a mistake is named, and nothing is made`(body: String, member: String) async throws {
         let house = try await APIHouse()
-        try await house.configure([try APIHouse.account("work"), try Self.linear()])
+        try await house.configure([try APIHouse.account("work"), try APIHouse.linear()])
         let answer = await house.ask("POST", "/v1/exposed-sockets", body)
         #expect(answer.status == 400)
         #expect(answer.code == "validation_failed")
@@ -84,17 +82,9 @@ import Testing
         #expect(await house.exposedSockets.all.isEmpty)
     }
 
-    private static func linear() throws -> Account {
-        let server = try MCPServer(parsing: "https://mcp.example.org/mcp")
-        let rules = OAuthAccount(endpoints: .issuer("https://mcp.example.org"))
-        return Account(
-            name: try #require(AccountName("linear")), provider: "mcp", source: "test",
-            kind: MCPAccount(server: server, rules: rules), clientID: "")
-    }
-
     @Test func `serve an MCP server, with what was named`() async throws {
         let house = try await APIHouse()
-        try await house.configure([try Self.linear()])
+        try await house.configure([try APIHouse.linear()])
         let all = await house.ask("POST", "/v1/exposed-sockets", #"{"name":"a","account":"linear","mcp":{}}"#)
         #expect(all.status == 201, "\(all.text)")
         #expect(all["mcp"]?["tools"] == nil && all["mcp"]?["methods"] == ["tools/call", "tools/list"])

@@ -58,6 +58,18 @@ import Testing
         #expect(answer.response.fields["Cache-Control"] == "no-store")
     }
 
+    @Test func `without a token say whose it would be, and need no consent`() async throws {
+        let house = try await house()
+        house.consents.configure([try #require(AccountName("work")): ConsentDesk.Rule(.deny)])
+        let answer = await look(house, more: [("without_token", true)])
+        #expect(answer.status == 200 && answer.json == ["account": "work", "headers": []], "\(answer.text)")
+        #expect(await look(house).code == "policy_denied")
+        #expect(await look(house, "https://other.example/", [("without_token", true)]).code == "not_found")
+        #expect(!(await house.ask("GET", "/v1/audit").text.contains("issued_token")))
+        await house.ask("DELETE", "/v1/accounts/work/session")
+        #expect(await look(house, more: [("without_token", true)]).code == "sign_in_required")
+    }
+
     @Test func `use the origin's own fields, user name and token`() async throws {
         let house = try await house([
             try origin(
