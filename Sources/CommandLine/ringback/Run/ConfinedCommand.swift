@@ -216,7 +216,7 @@ struct ConfinedNetwork {
                 "--no-map-gw", "--dns-forward", Wall.nameServer, "-P", "/proc/self/fd/\(ready.writeEnd)", "--userns",
                 "/proc/self/fd/\(owner)", "--netns", "/proc/self/fd/\(namespace)",
             ]
-        pasta = try ConfinedNetwork.start(arguments, log.writeEnd, [namespace, owner, ready.writeEnd])
+        pasta = try ConfinedNetwork.start(arguments, output: log.writeEnd, [namespace, owner, ready.writeEnd])
         ready.closeWriteEnd()
         log.closeWriteEnd()
         let end = ContinuousClock.now + .seconds(10)
@@ -256,18 +256,18 @@ struct ConfinedNetwork {
             nsenter, "--user=/proc/self/fd/\(owner)", "--net=/proc/self/fd/\(namespace)", "--preserve-credentials", ip,
             family, "-batch", "/proc/self/fd/\(batch)",
         ]
-        let pid = try start(words, 2, [namespace, owner, batch])
+        let pid = try start(words, output: 2, [namespace, owner, batch])
         var status: Int32 = 0
         while unsafe waitpid(pid, &status, 0) < 0, errno == EINTR {}
         return status == 0
     }
 
-    private static func start(_ words: [String], _ errors: Int32, _ kept: [Int32]) throws -> Int32 {
+    private static func start(_ words: [String], output: Int32, _ kept: [Int32]) throws -> Int32 {
         var vector = unsafe words.map { unsafe strdup($0) } + [nil]
         defer { unsafe vector.forEach { unsafe free($0) } }
         var environment = unsafe [strdup("PATH=/usr/bin:/bin:/usr/sbin:/sbin"), nil]
         defer { unsafe environment.forEach { unsafe free($0) } }
-        let pid = unsafe clinux_start_bound(words[0], &vector, &environment, errors, errors, kept, kept.count)
+        let pid = unsafe clinux_start_bound(words[0], &vector, &environment, output, kept, kept.count)
         guard pid > 0 else { throw Run.Failed("\(words[0]) cannot be started.") }
         return pid
     }

@@ -112,7 +112,7 @@ struct RelayProcess {
         var environment = unsafe variables.map { unsafe strdup($0) } + [nil]
         defer { unsafe (vector + environment).forEach { unsafe free($0) } }
         let kept = [own, file] + listeners.map(\.descriptor)
-        let code = unsafe clinux_start_apart(program, &vector, &environment, output.writeEnd, kept, kept.count)
+        let code = unsafe clinux_start_apart(program, &vector, &environment, nil, output.writeEnd, kept, kept.count)
         output.closeWriteEnd()
         guard code == 0 else { throw RelayProcess.missing }
     }
