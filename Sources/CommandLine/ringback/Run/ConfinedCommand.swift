@@ -30,7 +30,8 @@ struct ConfinedCommand {
         return wall
     }
 
-    func explain(accounts: [String], scope: String?, _ relays: ConfinedRelays) {
+    /// - Parameter given: rows of what the command is given beside files.
+    func explain(_ given: [[String]]) {
         let wall = whole
         var rows = [["change", wall.workFolder.path], ["change", "\(wall.home), which is \(wall.keptHome)"]]
         rows += wall.writable.map { ["change", $0.path] }
@@ -40,8 +41,7 @@ struct ConfinedCommand {
             + wall.displayFiles + ["/usr", "/etc"]).map {
                 ["read", $0]
             }
-        rows += accounts.map { ["ask", "for tokens of \($0)\(scope.map { ", for at most “\($0)”" } ?? "")"] }
-        rows += relays.rows
+        rows += given
         rows.append(["network", network.rawValue])
         rows.append(["variables", wall.environment.map(\.name).joined(separator: " ")])
         rows.append(["command", ShownCommand(words: [place] + words.dropFirst()).description])

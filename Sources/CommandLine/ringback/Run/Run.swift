@@ -42,6 +42,17 @@ struct Run: ParsableCommand {
     var scope: String?
 
     @Option(
+        help: ArgumentHelp("An account whose MCP server it may use; may be repeated.", valueName: "name"),
+        completion: Completions.accounts)
+    var mcp: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "With --mcp: a tool that it may call; may be repeated. Without it, all. Of several: account:name.",
+            valueName: "name"))
+    var tool: [String] = []
+
+    @Option(
         help: ArgumentHelp(
             "An address in a variable: what is sent there reaches the URL with the credentials of its origin.",
             valueName: "var=url"))
@@ -79,6 +90,7 @@ struct Run: ParsableCommand {
 
     private func check() throws {
         try require(scope == nil || !account.isEmpty, "--scope is for the accounts of --account.")
+        _ = try ConfinedServer.all(mcp, tool)
         let usage: ShownCommand = name == nil ? "ringback run -- CMD" : "ringback run NAME -- CMD"
         try require(command.first?.isEmpty == false, "Name the command after --: \(shown: usage).")
         try require(
@@ -119,16 +131,18 @@ struct Run: ParsableCommand {
         if explain {
             // Without a daemon the accounts are not known, and the rest is shown.
             try? relays.check(daemon)
+            let limit = scope.map { ", for at most “\($0)”" } ?? ""
+            let given = account.map { ["ask", "for tokens of \($0)\(limit)"] }
+            let servers = try ConfinedServer.all(mcp, tool).map { ["use", "\($0.text), by \(shown: $0.command)"] }
             return try ConfinedCommand(wall: wall, network: network, place: place, command: command)
-                .explain(accounts: account, scope: scope, relays)
+                .explain(given + servers + relays.rows)
         }
         if display { Output.note("note: with the display the command sees and types what you do: the wall is weaker.") }
-        let socket = try socket()
-        if let socket { wall.addSocket(in: socket.directory) }
+        let sockets = try sockets(for: &wall)
         try relays.check(daemon)
         let confined = try ConfinedCommand(wall: wall, network: network, place: place, command: command)
         let status = try confined.run(relays, daemon)
-        socket?.end()
+        for socket in sockets { socket.end() }
         for path in wall.changes() {
             Output.note(
                 "note: \(Sanitizer.line(path, limit: 1_000)) was made or changed. It may run outside: look at it.")
@@ -150,14 +164,28 @@ struct Run: ParsableCommand {
         }
     }
 
-    private func socket() throws(RingbackError) -> RunSocket? {
-        guard !account.isEmpty else { return nil }
-        if scope == nil {
-            Output.note(
-                "note: without --scope the command gets the whole access token of \(account.joined(separator: ", ")).")
+    /// The daemon's sockets for the command: one for its tokens, and one for each MCP server.
+    private func sockets(for wall: inout Wall) throws -> [RunSocket] {
+        var sockets: [RunSocket] = []
+        func add(_ order: JSONObject, server: String? = nil) throws(RingbackError) {
+            var order = order
+            order["nested"] = nested ? true : nil
+            let socket = try RunSocket(order, try daemon.calls())
+            wall.addSocket(in: socket.directory, server: server)
+            sockets.append(socket)
         }
-        return try RunSocket(
-            ["accounts": account, "scope": scope, "nested": nested ? true : nil], try daemon.calls())
+        if !account.isEmpty {
+            if scope == nil {
+                let names = account.joined(separator: ", ")
+                Output.note("note: without --scope the command gets the whole access token of \(names).")
+            }
+            try add(["accounts": account, "scope": scope])
+        }
+        for server in try ConfinedServer.all(mcp, tool) {
+            try add(server.order, server: server.account)
+            Output.note("note: inside is \(server.text). What an MCP client starts: \(shown: server.command)")
+        }
+        return sockets
     }
 
     private static func isPlain(_ letter: Character) -> Bool {
