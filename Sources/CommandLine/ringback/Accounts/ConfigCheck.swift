@@ -238,7 +238,7 @@ struct AccountEdit: AccountNaming {
         let command = ChildCommand()
         let status: Int32
         do throws(CommandFailure) {
-            status = command.wait(for: try command.start(editor + [draft.path])) { _, _ in }
+            status = command.wait(for: try command.start(editor + [draft.path]))
         } catch {
             throw RingbackError(
                 .systemError,

@@ -61,7 +61,7 @@ struct Agent: ParsableCommand {
         let shell = SocketPlace.variable("SHELL").flatMap { $0.isEmpty ? nil : $0 } ?? "/bin/sh"
         let command = command.isEmpty ? [shell] : command
         do throws(CommandFailure) {
-            return child.wait(for: try child.start(command)) { setup.note(endOf: $0, $1) }
+            return child.wait(for: try child.start(command), childEnded: setup.note(endOf:_:))
         } catch {
             error.show()
             return error.status

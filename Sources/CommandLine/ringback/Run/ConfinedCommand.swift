@@ -66,17 +66,27 @@ struct ConfinedCommand {
         guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0
         else { throw Run.Failed("No socket can be made.") }
         for descriptor in wall.descriptors + [ends[1]] { _ = fcntl(descriptor, F_SETFD, 0) }
-        let signals = CommandSignals()
-        let inside = [Wall.launcher, RunInside.name, "\(ends[1])", signals.ignored, relays.portList, place] + words
+        let ignored = [SIGINT, SIGQUIT].filter(Signals.isIgnored).map(String.init).joined(separator: ",")
+        let inside = [Wall.launcher, RunInside.name, "\(ends[1])", ignored, relays.portList, place] + words
         let options = wall.arguments.reduce(into: [UInt8]()) { $0 += Array($1.utf8) + [0] }
         let list = unsafe clinux_memory_file(options, options.count)
         guard list >= 0, fcntl(list, F_SETFD, 0) == 0 else { throw Run.Failed("A file in memory cannot be made.") }
-        let child = try start([tools.bubblewrap, "--args", "\(list)", "--"] + inside, wall.environment)
+        let command = ChildCommand()
+        // Ctrl-C is for the command: bubblewrap, whose end would end the command, ignores it.
+        for number in [SIGINT, SIGQUIT] { signal(number, SIG_IGN) }
+        let child: Int32
+        do throws(CommandFailure) {
+            child = try command.start(
+                [tools.bubblewrap, "--args", "\(list)", "--"] + inside,
+                environment: wall.environment.map { "\($0.name)=\($0.value)" })
+        } catch {
+            throw Run.Failed("\(error.program) cannot be started: \(reason(error.code)).")
+        }
         close(ends[1])
         var descriptors = [Int32](repeating: -1, count: 8)
         let count = unsafe clinux_receive_descriptors(ends[0], &descriptors)
         guard count == 2 + Int32(relays.addresses.count) else {
-            _ = signals.wait(for: child, command: -1)
+            _ = command.wait(for: child, pass: { _ in })
             throw Run.Failed(WallTools.whyNot("bubblewrap said why"))
         }
         let relay = try relays.start(descriptors[2...], command: descriptors[1], daemon)
@@ -85,27 +95,8 @@ struct ConfinedCommand {
         guard unsafe clinux_send_descriptors(ends[0], [], 0) == 0 else { throw Run.Failed("The command has ended.") }
         close(ends[0])
         defer { network?.end() }
-        return signals.wait(for: child, command: descriptors[1])
-    }
-
-    private func start(_ arguments: [String], _ variables: [(name: String, value: String)]) throws -> Int32 {
-        // Ctrl-C is for the command: bubblewrap, whose end would end the command, ignores it.
-        for number in [SIGINT, SIGQUIT] { signal(number, SIG_IGN) }
-        var attributes = posix_spawnattr_t()
-        unsafe posix_spawnattr_init(&attributes)
-        defer { unsafe posix_spawnattr_destroy(&attributes) }
-        var mask = sigset_t()
-        unsafe sigemptyset(&mask)
-        unsafe posix_spawnattr_setsigmask(&attributes, &mask)
-        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        var vector = unsafe arguments.map { unsafe strdup($0) } + [nil]
-        defer { unsafe vector.forEach { unsafe free($0) } }
-        var environment = unsafe variables.map { unsafe strdup("\($0.name)=\($0.value)") } + [nil]
-        defer { unsafe environment.forEach { unsafe free($0) } }
-        var pid: Int32 = 0
-        let code = unsafe posix_spawn(&pid, tools.bubblewrap, nil, &attributes, &vector, &environment)
-        guard code == 0 else { throw Run.Failed("\(tools.bubblewrap) cannot be started: \(reason(code)).") }
-        return pid
+        // bubblewrap passes nothing on.
+        return command.wait(for: child, pass: { clinux_signal_process(descriptors[1], $0) })
     }
 
     private func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
@@ -141,47 +132,6 @@ struct ConfinedCommand {
             return "[\(parts[0])]\n\t\(parts[1]) = \"\(quoted)\"\n"
         }
         try Files.put(Array(lines.joined().utf8), at: file, mode: 0o600)
-    }
-}
-
-/// Signals of a confined command: those that a terminal sends reach it by themselves, since it is in the same process
-/// group; those that are sent to this process alone are passed on to it.
-struct CommandSignals {
-    private static let passed = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH]
-    private var awaited = sigset_t()
-    /// SIGINT and SIGQUIT, as far as this process was started with them ignored: so is the command.
-    let ignored: String
-
-    init() {
-        unsafe sigemptyset(&awaited)
-        for number in CommandSignals.passed + [SIGCHLD] { unsafe sigaddset(&awaited, number) }
-        unsafe sigprocmask(SIG_BLOCK, &awaited, nil)
-        ignored = [SIGINT, SIGQUIT].filter(CommandSignals.isIgnored).map(String.init).joined(separator: ",")
-    }
-
-    private static func isIgnored(_ number: Int32) -> Bool {
-        var found = sigaction()
-        unsafe sigaction(number, nil, &found)
-        return unsafe unsafeBitCast(found.__sigaction_handler.sa_handler, to: Int.self)
-            == unsafeBitCast(SIG_IGN, to: Int.self)
-    }
-
-    /// The exit status of bubblewrap, which is that of the command, or 128 and the number of a signal.
-    ///
-    /// - Parameter command: its pidfd; -1 if it has not been started.
-    func wait(for child: Int32, command: Int32) -> Int32 {
-        while true {
-            var status: Int32 = 0
-            if unsafe waitpid(child, &status, WNOHANG) == child {
-                return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
-            }
-            var set = awaited
-            var about = unsafe siginfo_t()
-            let number = unsafe sigwaitinfo(&set, &about)
-            if number > 0, number != SIGCHLD, unsafe about.si_code <= 0, command >= 0 {
-                clinux_signal_process(command, number)
-            }
-        }
     }
 }
 

@@ -24,50 +24,48 @@ struct Run: ParsableCommand {
     enum Network: String, CaseIterable, ExpressibleByArgument { case internet, intranet, none }
 
     @Argument(
-        help: ArgumentHelp("A table [run.NAME] of the configuration.", valueName: "name"),
+        help: .value("name", "A table [run.NAME] of the configuration."),
         completion: Completions.runs)
     var name: String?
 
     @Option(
-        help: ArgumentHelp(
-            "internet, which is usual; intranet: private networks too; none.", valueName: "network"))
+        help: .value("network", "internet, which is usual; intranet: private networks too; none."))
     var network: Network?
 
     @Option(
-        help: ArgumentHelp("An account whose access token it may have; may be repeated.", valueName: "name"),
+        help: .value("name", "An account whose access token it may have; may be repeated."),
         completion: Completions.accounts)
     var account: [String] = []
 
-    @Option(help: ArgumentHelp("The scopes that a token may have at most, space-separated.", valueName: "scopes"))
+    @Option(help: .value("scopes", "The scopes that a token may have at most, space-separated."))
     var scope: String?
 
     @Option(
-        help: ArgumentHelp("An account whose MCP server it may use; may be repeated.", valueName: "name"),
+        help: .value("name", "An account whose MCP server it may use; may be repeated."),
         completion: Completions.accounts)
     var mcp: [String] = []
 
     @Option(
-        help: ArgumentHelp(
-            "With --mcp: a tool that it may call; may be repeated. Without it, all. Of several: account:name.",
-            valueName: "name"))
+        help: .value(
+            "name", "With --mcp: a tool that it may call; may be repeated. Without it, all. Of several: account:name."))
     var tool: [String] = []
 
     @Option(
-        help: ArgumentHelp(
-            "An address in a variable: what is sent there reaches the URL with the credentials of its origin.",
-            valueName: "var=url"))
+        help: .value(
+            "var=url",
+            "An address in a variable: what is sent there reaches the URL with the credentials of its origin."))
     var relay: [String] = []
 
-    @Option(help: ArgumentHelp("A folder to read.", valueName: "dir"), completion: .directory)
+    @Option(help: .value("dir", "A folder to read."), completion: .directory)
     var read: [String] = []
 
-    @Option(help: ArgumentHelp("A folder to change.", valueName: "dir"), completion: .directory)
+    @Option(help: .value("dir", "A folder to change."), completion: .directory)
     var write: [String] = []
 
-    @Option(help: ArgumentHelp("The home directory, by a name of your own.", valueName: "name"))
+    @Option(help: .value("name", "The home directory, by a name of your own."))
     var home: String?
 
-    @Option(name: .customLong("env"), help: ArgumentHelp("A variable to pass on.", valueName: "name"))
+    @Option(name: .customLong("env"), help: .value("name", "A variable to pass on."))
     var variables: [String] = []
 
     @Flag(help: "Let the command make sandboxes of its own. It reaches more of the kernel then.")
@@ -82,7 +80,7 @@ struct Run: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     @Argument(
-        parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"),
+        parsing: .postTerminator, help: .value("cmd", "After --: the command."),
         completion: Completions.command)
     var command: [String] = []
 
