@@ -37,8 +37,7 @@ struct Run: ParsableCommand {
         completion: Completions.accounts)
     var account: [String] = []
 
-    @Option(help: .value("scopes", "The scopes that a token may have at most, space-separated."))
-    var scope: String?
+    @Option(help: .value("scopes", "The scopes that a token may have at most, space-separated.")) var scope: String?
 
     @Option(
         help: .value("name", "An account whose MCP server it may use; may be repeated."),
@@ -56,27 +55,13 @@ struct Run: ParsableCommand {
             "An address in a variable: what is sent there reaches the URL with the credentials of its origin."))
     var relay: [String] = []
 
-    @Option(help: .value("dir", "A folder to read."), completion: .directory)
-    var read: [String] = []
-
-    @Option(help: .value("dir", "A folder to change."), completion: .directory)
-    var write: [String] = []
-
-    @Option(help: .value("name", "The home directory, by a name of your own."))
-    var home: String?
-
-    @Option(name: .customLong("env"), help: .value("name", "A variable to pass on."))
-    var variables: [String] = []
-
-    @Flag(help: "Let the command make sandboxes of its own. It reaches more of the kernel then.")
-    var nested = false
-
-    @Flag(help: "Give it the display. By that it can see and type what you do.")
-    var display = false
-
-    @Flag(help: "Show what the command would see, and run nothing.")
-    var explain = false
-
+    @Option(help: .value("dir", "A folder to read."), completion: .directory) var read: [String] = []
+    @Option(help: .value("dir", "A folder to change."), completion: .directory) var write: [String] = []
+    @Option(help: .value("name", "The home directory, by a name of your own.")) var home: String?
+    @Option(name: .customLong("env"), help: .value("name", "A variable to pass on.")) var variables: [String] = []
+    @Flag(help: "Let the command make sandboxes of its own. It reaches more of the kernel then.") var nested = false
+    @Flag(help: "Give it the display. By that it can see and type what you do.") var display = false
+    @Flag(help: "Show what the command would see, and run nothing.") var explain = false
     @OptionGroup var daemon: DaemonOptions
 
     @Argument(
