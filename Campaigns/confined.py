@@ -22,7 +22,7 @@ import time
 
 import relayed
 from confined_walks import mcp_client, recipes, walk_in_tmux
-from harness import HERE, Trouble, play, stop, table, until, write
+from harness import HERE, Trouble, play, read, stop, table, until, write
 
 UID = 5001
 FAR, NEAR, INTERNET = "203.0.113.1", "203.0.113.2", "198.51.100.7"
@@ -220,10 +220,11 @@ class Person:
             try:
                 with open(f"/proc/{pid}/cmdline", "rb") as file:
                     words = file.read().split(b"\0")
-                if os.stat(f"/proc/{pid}").st_uid == UID and re.search(rb"bwrap|pasta|ringback|launcher|sleep", words[0]):
-                    found[pid] = b" ".join(words)[:80]
             except OSError:
                 continue
+            # The owner of the folder in /proc is root for a program that refuses dumps, as pasta does.
+            if f"\nUid:\t{UID}\t" in read(f"/proc/{pid}/status") and re.search(rb"bwrap|pasta|ringback|launcher|sleep", words[0]):
+                found[pid] = b" ".join(words)[:80]
         return found
 
 

@@ -147,6 +147,7 @@ def mcp_client(person, report, socket, restart):
         given.line()
         pids, places = behind_the_wall(person, token)
         report.note(places, "the control: a token that was given is found", pids)
+    until("the end of what was inside", lambda: not behind_the_wall(person, token)[0])
     named = ["--mcp", "linear", "--tool", "list_issues", "--tool", "show_credentials"]
     with Confined(person.run([*options, *named], *client)) as inside:
         found = json.loads(inside.line())
