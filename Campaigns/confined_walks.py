@@ -130,7 +130,7 @@ def behind_the_wall(person, text):
 
 def mcp_client(person, report, socket, restart):
     """An MCP client with its server: it has the tools that were named, and nothing inside has the token."""
-    write(f"{person.work}/.mcp.json", "".join(blocks("json")))
+    write(f"{person.work}/.mcp.json", "".join(blocks("conf")))
     shutil.copy(os.path.join(HERE, "confined_mcp.py"), person.work)
     person.own()
     flow = json.loads(output(*person.session("curl", "-sS", "--unix-socket", socket, "-H", "Content-Type: application/json", "-d",
