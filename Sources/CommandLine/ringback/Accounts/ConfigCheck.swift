@@ -81,8 +81,7 @@ struct ConfigCheck: ParsableCommand {
     private func replaceProgram() throws {
         let arguments = [Programs.path("ringbackd"), "--check-config", "--json"] + config.words
         _ = Replacement.run(arguments)
-        Output.note(
-            "ringback: \(Sanitizer.line(arguments[0])) cannot be started: install it beside ringback, or in PATH.")
+        Output.note("ringback: " + Programs.missing(Sanitizer.line(arguments[0])).detail)
         throw ExitCode(ExitStatus.failed)
     }
 }

@@ -93,8 +93,7 @@ final class AgentSetup {
     func start(_ options: [String], _ command: ChildCommand) throws(RingbackError) -> Int32? {
         let words = [Programs.path("ringbackd"), "--agent", directory, "--exit-with-parent=\(getpid())"]
         guard let pid = Subprocess.start(words + options, output: .nothing) else {
-            throw RingbackError(
-                "program_missing", "ringbackd cannot be started: install it beside ringback, or in PATH.")
+            throw Programs.missing("ringbackd")
         }
         daemon = pid
         let calls = BrokerCalls(socket: socket, application: "ringback agent", interruption: nil)

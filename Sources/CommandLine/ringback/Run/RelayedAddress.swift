@@ -47,9 +47,7 @@ struct RelayedAddress {
     /// account whose they are.
     ///
     /// - Parameter account: the only one whose token is wanted; nil for that of the origin.
-    func check(
-        _ calls: BrokerCalls, account: String? = nil, signsIn: Bool = false
-    ) throws(RingbackError) -> String {
+    func check(_ calls: BrokerCalls, account: String? = nil, signsIn: Bool = false) throws(RingbackError) -> String {
         var request = OriginRequest(url: url.text)
         request.isInteractive = signsIn
         let found: String
@@ -124,8 +122,7 @@ struct RelayProcess {
         }
     }
 
-    private static let missing = RingbackError(
-        "relay_missing", "ringback-relay cannot be started: install it beside ringback, or in PATH.")
+    static let missing = Programs.missing("ringback-relay", "relay_missing")
 }
 
 /// The addresses of a confined command. Its network namespace is new, so their ports are free, and the same each time: what

@@ -10,6 +10,10 @@ enum Programs {
         return sibling.flatMap { unsafe access($0, X_OK) == 0 ? $0 : nil } ?? name
     }
 
+    static func missing(_ name: String, _ kind: RingbackError.Kind = "program_missing") -> RingbackError {
+        RingbackError(kind, "\(name) cannot be started: install it beside ringback, or in PATH.")
+    }
+
     static func isSelf(_ path: String) -> Bool {
         guard let own, let found = unsafe realpath(path, nil) else { return false }
         defer { unsafe free(found) }
@@ -53,7 +57,7 @@ enum Programs {
             let pid = Subprocess.start(
                 arguments, output: .descriptor(pipe.writeEnd), errors: messages, input: given?.readEnd)
         else {
-            throw RingbackError("program_missing", "\(name) cannot be started: install it beside ringback, or in PATH.")
+            throw Programs.missing(name)
         }
         pipe.closeWriteEnd()
         let end = ContinuousClock.now + bound
