@@ -199,7 +199,7 @@ struct Run: ParsableCommand {
         wall.writable = try write.map { try WorkFolder($0, as: "The folder to change", home: home, kept: kept) }
         try wall.checkLinks(on: (read + write).map { Path.absolute($0) ?? $0 })
         wall.isNested = nested
-        let own = Run.ownEnvironment()
+        let own = Programs.environment
         wall.environment = wall.environment(of: own, named: variables)
         if display { wall.addDisplay(of: own) }
         return wall
@@ -211,18 +211,5 @@ struct Run: ParsableCommand {
         let name = folder.replacing("%", with: "%25").replacing("/", with: "%2F")
         guard name.utf8.count < 200 else { throw Failed("The path \(folder) is long. Choose --home NAME.") }
         return name
-    }
-
-    private static func ownEnvironment() -> [String: String] {
-        var all: [String: String] = [:]
-        var next = unsafe environ
-        while let entry = unsafe next.pointee {
-            let text = unsafe String(cString: entry)
-            if let mark = text.firstIndex(of: "=") {
-                all[String(text[..<mark])] = String(text[text.index(after: mark)...])
-            }
-            unsafe next += 1
-        }
-        return all
     }
 }

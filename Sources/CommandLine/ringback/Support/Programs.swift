@@ -22,6 +22,20 @@ enum Programs {
 
     static var own: String? { Files.target(of: "/proc/self/exe") }
 
+    /// The variables of this process.
+    static var environment: [String: String] {
+        var all: [String: String] = [:]
+        var next = unsafe environ
+        while let entry = unsafe next.pointee {
+            let text = unsafe String(cString: entry)
+            if let mark = text.firstIndex(of: "=") {
+                all[String(text[..<mark])] = String(text[text.index(after: mark)...])
+            }
+            unsafe next += 1
+        }
+        return all
+    }
+
     struct Answer {
         let status: Int32
         let output: [UInt8]
