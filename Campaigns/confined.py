@@ -4,8 +4,8 @@
 A person's session in a network of its own: services at every kind of address, a process, files, keys, a repository. A
 probe (`confined_probe.py`) tries each way out. The control is the same probe outside, where each way must succeed; inside
 none may, in any configuration. Then what must work inside: git, python, the Internet, a shell with job control, signals,
-exit statuses, the commands of docs/confined.md; and that a kill at any point leaves no process behind. Needs root, bubblewrap,
-passt, iproute2 and tmux.
+exit statuses, an MCP client with its server, the commands of docs/confined.md; and that a kill at any point leaves no process
+behind. Needs root, bubblewrap, passt, iproute2 and tmux.
 """
 
 import json
@@ -21,9 +21,9 @@ import sys
 import time
 
 import relayed
-from confined_walks import recipes, walk_in_tmux
+from confined_walks import mcp_client, recipes, walk_in_tmux
 from confined_work import Forge
-from harness import HERE, Trouble, play, stop, table, until, write
+from harness import HERE, Trouble, play, read, stop, table, until, write
 
 UID = 5001
 FAR, NEAR, INTERNET = "203.0.113.1", "203.0.113.2", "198.51.100.7"
@@ -72,6 +72,8 @@ class Network:
 
 class Person:
     """An ordinary user with a home directory, a repository and programs that run."""
+
+    uid = UID
 
     def __init__(self, chosen, places):
         self.network = Network(places)
@@ -125,10 +127,12 @@ class Person:
         return process
 
     def daemon(self, places):
-        """A daemon of the person's with service accounts, and a server that one is for. Returns the daemon's socket, and what
-        starts it again."""
-        server = self.started(self.network.near, ["python3", relayed.PROBE, "serve"], places)
+        """A daemon of the person's with service accounts, a server that one is for, and an account at an MCP server. Returns the
+        daemon's socket, and what starts it again."""
+        server, mcp = (self.started(self.network.near, ["python3", "-B", each, "serve"], places)
+                       for each in (relayed.PROBE, os.path.join(HERE, "confined_mcp.py")))
         self.api = server.stdout.readline().decode().strip()
+        mcp_url = mcp.stdout.readline().decode().strip()
         sandbox = self.started(self.network.near, [*self.as_user(), f"{self.directory}/ringback-sandbox", "--port", "0",
                                                        "--client", "probe:hush"], places)
         issuer = sandbox.stdout.readline().decode().split()[-1]
@@ -139,7 +143,7 @@ class Person:
         write(f"{place}/config.toml", "".join(
             f'[accounts.{name}]\nissuer = "{issuer}"\nclient_id = "probe"\n'
             f'client_secret_file = "{place}/secret"\ngrant = "client_credentials"\nscopes = ["openid", "email"]\n'
-            for name in ("given", "other", "work")) + "".join(
+            for name in ("given", "other", "work")) + f'[accounts.linear]\nmcp = "{mcp_url}"\n' + "".join(
             f'[[origin]]\nurl = "{url}/*"\naccount = "given"\n'
             for url in ("https://git.example.org", "https://api.example.org")) + relayed.origins(self.api)
             + self.forge.origins("given"))
@@ -219,10 +223,11 @@ class Person:
             try:
                 with open(f"/proc/{pid}/cmdline", "rb") as file:
                     words = file.read().split(b"\0")
-                if os.stat(f"/proc/{pid}").st_uid == UID and re.search(rb"bwrap|pasta|ringback|launcher|sleep", words[0]):
-                    found[pid] = b" ".join(words)[:80]
             except OSError:
                 continue
+            # The owner of the folder in /proc is root for a program that refuses dumps, as pasta does.
+            if f"\nUid:\t{UID}\t" in read(f"/proc/{pid}/status") and re.search(rb"bwrap|pasta|ringback|launcher|sleep", words[0]):
+                found[pid] = b" ".join(words)[:80]
         return found
 
 
@@ -378,6 +383,15 @@ def accounts(person, report, places):
             process.kill()
             report.note(False, f"a restart of the daemon after {number.name}", "no token afterwards")
     until("the end of the sockets", lambda: not left())
+
+    def restart():
+        nonlocal daemon
+        daemon.kill()
+        daemon.wait(20)
+        daemon = begin()
+
+    mcp_client(person, report, socket, restart)
+    until("the end of the sockets of MCP servers", lambda: not left())
     recipes(person, report, socket)
     text, status = person.on_terminal(person.run(["--socket", socket, "--account", "missing"], "touch", f"{person.work}/ran"))
     report.note(status == 125 and not os.path.exists(f"{person.work}/ran"), "an account that is not there", f"{status}: {text[-300:]}")

@@ -1,11 +1,15 @@
-"""What a person does with `ringback run`: the commands of docs/confined.md, and a shell with job control in tmux."""
+"""What a person does with `ringback run`: the commands of docs/confined.md, an MCP client with its server, and a shell with job
+control in tmux."""
 
+import json
 import os
 import re
+import select
+import shutil
 import subprocess
 import time
 
-from harness import ROOT, Trouble, soon, until, write
+from harness import HERE, ROOT, Trouble, output, read, run, soon, stop, until, write
 
 # In the place of what the document's commands start: it says what it is, and what it sees.
 STAND_IN = """#!/bin/sh
@@ -13,6 +17,7 @@ printf '%s' "I am ${0##*/} with $*"
 printf ', key %s' "${ANTHROPIC_API_KEY:-}${OPENAI_API_KEY:-}"
 test -n "$OPENAI_BASE_URL" && printf ', at %s' "$OPENAI_BASE_URL"
 test -e ~/secret && printf ', and the secret'
+test -e /run/ringback/mcp && printf ', with the tool %s' "$(python3 confined_mcp.py list)"
 test -n "$RINGBACK_SOCK" && ringback token work >/dev/null && printf ', with a token'
 echo .
 """
@@ -22,6 +27,7 @@ SAYS = {"ringback run claude": "I am claude with , key a key.", "ringback run co
         "ringback run claude -- claude --continue": "I am claude with --continue, key a key.",
         "ringback run claude --write ~/data --network intranet": "I am claude with , key a key.",
         "ringback run --account work --scope email -- ./report": "I am report with , key , with a token.",
+        "ringback run --mcp linear --tool list_issues -- ./agent": "I am agent with , key , with the tool list_issues",
         "ringback run --relay OPENAI_BASE_URL=https://api.example.org/v1 -- ./agent":
             "I am agent with , key , at http://127.0.0.1:8701/v1.",
         "ringback run --explain --read ~/data -- ./train": "MAY"}
@@ -70,6 +76,98 @@ def recipes(person, report, socket):
                 f"{status}: {text[-300:]}")
     write(configuration, "")
     person.own()
+
+
+class Confined:
+    """A client in the person's session that is asked line by line."""
+
+    def __init__(self, words):
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        stop(self.process)
+
+    def line(self):
+        if not select.select([self.process.stdout], [], [], 60)[0]:
+            raise Trouble(f"{self.process.args[-3:]} says nothing")
+        return self.process.stdout.readline()
+
+    def ask(self):
+        print(file=self.process.stdin, flush=True)
+        return self.line()
+
+
+def behind_the_wall(person, text):
+    """Processes of the person's that are behind a wall, and where they have a text: in their memory, environment and arguments,
+    and in the files that they see."""
+    pids, places, here = [], [], os.readlink("/proc/self/ns/pid")
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            # The owner of the folder in /proc is root for a program that refuses dumps.
+            if f"\nUid:\t{person.uid}\t" not in read(f"/proc/{pid}/status") or os.readlink(f"/proc/{pid}/ns/pid") == here:
+                continue
+            pids.append(pid)
+            for name in ("environ", "cmdline"):
+                places += [f"{pid} {name}"] if text in read(f"/proc/{pid}/{name}") else []
+            with open(f"/proc/{pid}/mem", "rb") as memory:
+                for line in read(f"/proc/{pid}/maps").splitlines():
+                    begin, end = (int(each, 16) for each in line.split()[0].split("-"))
+                    if line.split()[1].startswith("rw"):
+                        memory.seek(begin)
+                        places += [f"{pid} {line}"] if text.encode() in memory.read(end - begin) else []
+        except OSError:
+            # It has ended.
+            continue
+    for pid in pids[:1]:
+        roots = [f"/proc/{pid}/root{folder}" for folder in ("/run", "/tmp", person.home, person.work)]
+        places += run("grep", "-rlsF", "-D", "skip", "-f", "-", *roots, input=text).stdout.split()
+    return pids, places
+
+
+def mcp_client(person, report, socket, restart):
+    """An MCP client with its server: it has the tools that were named, and nothing inside has the token."""
+    write(f"{person.work}/.mcp.json", "".join(blocks("conf")))
+    shutil.copy(os.path.join(HERE, "confined_mcp.py"), person.work)
+    person.own()
+    flow = json.loads(output(*person.session("curl", "-sS", "--unix-socket", socket, "-H", "Content-Type: application/json", "-d",
+                                             "{}", "http://ringback/v1/accounts/linear/sign-in")))
+    output(*person.session("curl", "-sSL", "-o", "/dev/null", flow["authorization_url"]))
+    token = until("the token", lambda: run(*person.session(person.ringback, "token", "linear", "--socket", socket)).stdout.strip())
+    client = ["python3", "confined_mcp.py", "use"]
+    with Confined(person.session("env", f"RINGBACK_SOCK={socket}", f"PATH={person.directory}:/usr/bin:/bin", *client)) as outside:
+        found = json.loads(outside.line())
+    report.note(len(found["tools"]) == 3 and token in str(found["show_credentials"]) and "result" in found["delete_issue"],
+                "the control: an MCP client outside", found)
+    options = ["--socket", socket, "--network", "none"]
+    with Confined(person.run([*options, "--account", "linear"], "sh", "-c", "T=$(ringback token linear); echo; read more")) as given:
+        given.line()
+        pids, places = behind_the_wall(person, token)
+        report.note(places, "the control: a token that was given is found", pids)
+    until("the end of what was inside", lambda: not behind_the_wall(person, token)[0])
+    named = ["--mcp", "linear", "--tool", "list_issues", "--tool", "show_credentials"]
+    with Confined(person.run([*options, *named], *client)) as inside:
+        found = json.loads(inside.line())
+        report.note(found["tools"] == ["list_issues", "show_credentials"], "an MCP client: the tools that were named", found)
+        report.note("was called" in str(found["list_issues"]), "an MCP client: a call", found)
+        for name, code in (("delete_issue", "policy_denied"), ("show_credentials", "response_withheld")):
+            report.note(found[name].get("error", {}).get("data", {}).get("code") == code, f"an MCP client: {name}", found[name])
+        pids, places = behind_the_wall(person, token)
+        report.note(len(pids) > 2 and not places, "an MCP client: the token is nowhere inside", (pids, places))
+        restart()
+        names = inside.ask().split()
+        report.note(names == found["tools"], "an MCP client: after a restart of the daemon", names)
+    text, status = person.on_terminal(person.run([*options, "--mcp", "linear", "--account", "given"], "sh", "-c",
+                                                 "ringback token given >/dev/null && ! ringback token linear && "
+                                                 "python3 confined_mcp.py list"))
+    report.note(status == 0 and "delete_issue" in text and token not in text, "an MCP server beside a token", f"{status}: {text[-400:]}")
+    text, status = person.on_terminal(person.run([*options, "--mcp", "given"], "touch", f"{person.work}/ran"))
+    report.note(status == 125 and not os.path.exists(f"{person.work}/ran"), "an account without an MCP server", f"{status}: {text[-300:]}")
+    text, _ = person.on_terminal(person.run([*named, "--explain"], "sh"))
+    report.note("list_issues" in text and "ringback mcp linear" in text, "--explain of an MCP server", text)
 
 
 class Tmux:

@@ -10,7 +10,6 @@
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,7 +19,6 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 // A release is linked with an object that defines it anew (Scripts/release).
@@ -170,64 +168,6 @@ void clinux_hold_little_memory(void) {
 }
 
 void clinux_give_memory_back(void) { malloc_trim(0); }
-
-// Only async-signal-safe functions may be called here: another thread may have held a lock at the fork.
-static void become(const char *path, char *const arguments[], char *const environment[],
-                   const char *const directories[], int report) {
-    // The report's descriptor must not be 0, 1 or 2, which are replaced next.
-    int code = 0;
-    int moved = fcntl(report, F_DUPFD_CLOEXEC, 3);
-    int null = open("/dev/null", O_RDWR);
-    if (moved < 0 || null < 0) _exit(127);
-    for (int standard = 0; standard < 3; standard++) {
-        if (null != standard && dup2(null, standard) < 0) _exit(127);
-    }
-    // For descriptors that libraries opened: our own are close-on-exec.
-    (void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
-    umask(022);
-    for (const char *const *directory = directories; *directory != NULL && chdir(*directory) != 0;) directory++;
-    struct sigaction standard = {.sa_handler = SIG_DFL};
-    for (int number = 1; number < NSIG; number++) (void)sigaction(number, &standard, NULL);
-    sigset_t none;
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(path, arguments, environment);
-    code = errno;
-    (void)!write(moved, &code, sizeof code);
-    _exit(127);
-}
-
-int clinux_start_detached(const char *path, char *const arguments[], char *const environment[],
-                          const char *const directories[]) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
-    // Signals are blocked so that none of our handlers runs in the child.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t child = fork();
-    if (child == 0) {
-        setsid();
-        pid_t program = fork();
-        if (program == 0) become(path, arguments, environment, directories, ends[1]);
-        int code = program < 0 ? errno : 0;
-        if (code != 0) (void)!write(ends[1], &code, sizeof code);
-        _exit(0);
-    }
-    int result = child < 0 ? errno : 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    close(ends[1]);
-    if (child > 0) {
-        int status, code;
-        while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-        ssize_t count;
-        do count = read(ends[0], &code, sizeof code);
-        while (count < 0 && errno == EINTR);
-        if (count == sizeof code) result = code;
-    }
-    close(ends[0]);
-    return result;
-}
 
 void clinux_forget_argument(int index) {
     // The kernel stores the arguments one after another, and `program_invocation_name` points to the first.

@@ -12,7 +12,6 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef CLOSE_RANGE_CLOEXEC
@@ -277,60 +275,6 @@ int clinux_owner_of_namespace(int descriptor) {
 
 int clinux_signal_process(int process, int signal) {
     return syscall(SYS_pidfd_send_signal, process, signal, NULL, 0) == 0 ? 0 : errno;
-}
-
-/// Becomes the program, with all its signals as usual. Does not return.
-static void become(const char *path, char *const arguments[], char *const environment[], int output, int errors,
-                   const int *kept, size_t count) {
-    int input = open("/dev/null", O_RDONLY);
-    if (input < 0 || dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(errors, 2) < 0) _exit(127);
-    clinux_close_on_exec_from(3);
-    for (size_t index = 0; index < count; index++) fcntl(kept[index], F_SETFD, 0);
-    struct sigaction usual = {.sa_handler = SIG_DFL};
-    for (int number = 1; number < NSIG; number++) sigaction(number, &usual, NULL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(path, arguments, environment);
-    _exit(127);
-}
-
-pid_t clinux_start_bound(const char *path, char *const arguments[], char *const environment[], int output, int errors,
-                         const int *kept, size_t count) {
-    pid_t parent = getpid();
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t child = fork();
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-        // The parent may have ended before that.
-        if (getppid() != parent) _exit(127);
-        setsid();
-        become(path, arguments, environment, output, errors, kept, count);
-    }
-    int code = errno;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return child < 0 ? -code : child;
-}
-
-int clinux_start_apart(const char *path, char *const arguments[], char *const environment[], int output,
-                       const int *kept, size_t count) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t child = fork();
-    if (child == 0) {
-        setsid();
-        pid_t program = fork();
-        if (program == 0) become(path, arguments, environment, output, output, kept, count);
-        _exit(program < 0 ? 1 : 0);
-    }
-    int code = child < 0 ? errno : 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    int status = 0;
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-    return code != 0 ? code : status == 0 ? 0 : EAGAIN;
 }
 
 int clinux_listen_at_loopback(uint16_t *port) {

@@ -1,3 +1,4 @@
+internal import MCPBridge
 internal import RingbackBase
 
 /// `[run.NAME]`: what `ringback run NAME` gives to a command. Each key has the name of the option.
@@ -9,6 +10,10 @@ public struct RunConfiguration: Sendable, Equatable {
     let command: [String]
     let accounts: [String]
     let scopes: [String]?
+    /// The accounts whose MCP servers it may use.
+    let servers: [String]
+    /// Tools of the only server, or each `ACCOUNT:TOOL`; empty for all of them.
+    let tools: [String]
     /// Each `VARIABLE=URL`.
     let relayed: [String]
     /// Absolute.
@@ -28,16 +33,19 @@ public struct RunConfiguration: Sendable, Equatable {
     /// Called after all files were read.
     func mistakes(knowing known: some Sequence<String>) -> [ConfigurationError] {
         let known = Array(known)
-        return accounts.filter { !known.contains($0) }.map { source.noAccount($0, at: "run.\(name)", among: known) }
+        return (accounts + servers).filter { !known.contains($0) }.map {
+            source.noAccount($0, at: "run.\(name)", among: known)
+        }
     }
 
-    /// `{"name","command","accounts","scope"?,"relay","read","write","home"?,"network"?,"nested","display","env","source"}`.
+    /// `{"name","command","accounts","scope"?,"mcp","tools","relay","read","write","home"?,"network"?,"nested","display",
+    /// "env","source"}`.
     var json: JSONObject {
         [
             "name": name, "command": command, "accounts": accounts, "scope": scopes?.joined(separator: " "),
-            "relay": relayed, "read": readable, "write": writable, "home": home, "network": network?.rawValue,
-            "nested": isNested,
-            "display": hasDisplay, "env": variables, "source": source.json,
+            "mcp": servers, "tools": tools, "relay": relayed, "read": readable, "write": writable, "home": home,
+            "network": network?.rawValue, "nested": isNested, "display": hasDisplay, "env": variables,
+            "source": source.json,
         ]
     }
 }
@@ -51,8 +59,14 @@ struct RunReader {
         if accounts.isEmpty, !table.isMistaken("account") {
             table.refuse(anyOf: ["scope"], "limits the tokens of account, which is missing")
         }
+        let servers = texts("mcp", "is an account's name", where: AccountReader.isName)
+        if servers.isEmpty, !table.isMistaken("mcp") {
+            table.refuse(anyOf: ["tools"], "are those of mcp, which is missing")
+        }
         return RunConfiguration(
             name: table.name, command: readCommand(), accounts: accounts, scopes: table.scopes(),
+            servers: servers,
+            tools: texts("tools", "is a tool's name, without control characters", where: MessageRule.isToolName),
             relayed: texts("relay", "is VARIABLE=URL", where: isRelayed), readable: folders("read"),
             writable: folders("write"),
             home: table.text("home", "has 1 to 64 letters, digits, '.', '-' and '_', and no '.' first", where: isHome),

@@ -71,7 +71,7 @@ struct Application {
             unsafe withCStrings(environment) { lines in
                 unsafe withCStrings([home, "/"]) { directories in
                     unsafe directories.withMemoryRebound(to: UnsafePointer<CChar>?.self, capacity: 3) {
-                        unsafe clinux_start_detached(program, words, lines, $0)
+                        unsafe clinux_start_apart(program, words, lines, $0, -1, nil, 0)
                     }
                 }
             }

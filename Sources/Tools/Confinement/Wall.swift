@@ -34,12 +34,10 @@ public struct Wall: Sendable {
     public var isNested = false
     /// The files of the display, by which a program sees and types what the user does.
     public var displayFiles: [String] = []
-    /// The directory of an exposed socket.
-    private var socketDirectory: String?
-    /// Where it is inside.
-    private static let sockets = "/run/ringback/exposed"
+    /// The directories of exposed sockets, and where they are inside.
+    private var socketDirectories: [(outside: String, inside: String)] = []
     /// The socket of Ringback inside, if the command is given one.
-    public static let socket = sockets + "/socket"
+    public static let socket = "/run/ringback/exposed/socket"
     /// A folder inside with this program by its name, for where it is not installed in the system's folders.
     private static let programs = "/run/ringback/bin"
     public static let ringback = programs + "/ringback"
@@ -82,7 +80,7 @@ public struct Wall: Sendable {
         all += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/var/tmp", "--tmpfs", "/run"]
         all += ["--perms", "0700", "--dir", runtimeDirectory]
         all += ["--ro-bind", program, Wall.launcher, "--symlink", Wall.launcher, Wall.ringback]
-        if let socketDirectory { all += ["--ro-bind", socketDirectory, Wall.sockets] }
+        for directory in socketDirectories { all += ["--ro-bind", directory.outside, directory.inside] }
         if let resolver { all += ["--ro-bind-data", "\(resolver.descriptor)", resolver.path] }
         all += ["--bind", keptHome, home]
         // A folder that lies in another one is mounted after it.
@@ -203,11 +201,20 @@ public struct Wall: Sendable {
         return all.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
-    /// Gives a socket of Ringback, which is alone in a directory, and the variable by which programs find it.
-    public mutating func addSocket(in directory: String) {
-        socketDirectory = directory
+    /// Where the socket is inside that serves the MCP server of an account.
+    public static func socket(ofServer account: String) -> String { "/run/ringback/mcp/\(account)/socket" }
+
+    /// Gives a socket of Ringback. The first one is that of the variable by which programs find it.
+    ///
+    /// - Parameters:
+    ///   - directory: has no other file than the socket, and that of its relay.
+    ///   - server: the account whose MCP server it serves; nil for tokens.
+    public mutating func addSocket(in directory: String, server: String? = nil) {
+        let socket = server.map(Wall.socket(ofServer:)) ?? Wall.socket
+        socketDirectories.append((directory, Path.folder(of: socket)))
+        guard socketDirectories.count == 1 else { return }
         environment.removeAll { $0.name == "RINGBACK_SOCK" }
-        environment.append(("RINGBACK_SOCK", Wall.socket))
+        environment.append(("RINGBACK_SOCK", socket))
     }
 
     /// Gives the display: its sockets, its key, and the variables that name them.
@@ -330,5 +337,25 @@ struct Path {
         let own = "\(facts.st_ino) \(facts.st_size) \(facts.st_ctim.tv_sec).\(facts.st_ctim.tv_nsec)"
         guard facts.st_mode & S_IFMT == S_IFDIR else { return own }
         return names.reduce(into: own) { $0 += " " + $1 + "=" + (Path(text + "/" + $1).mark ?? "") }
+    }
+}
+
+/// The variables by which programs know the hosts that they reach without a proxy.
+public enum ProxyExceptions {
+    private static let names = ["no_proxy", "NO_PROXY"]
+
+    /// Their values with a further host. A variable that is not there has the hosts of the other one, since some programs look
+    /// at one of the two.
+    ///
+    /// - Parameter value: of a variable; nil if it is not there.
+    public static func adding(
+        _ host: String, to value: (String) -> String?
+    ) -> [(name: String, value: String)] {
+        let other = names.lazy.compactMap(value).first { !$0.isEmpty } ?? ""
+        return names.map { name in
+            let own = value(name).flatMap { $0.isEmpty ? nil : $0 } ?? other
+            // Every host, which programs read only where it stands alone.
+            return (name, own == "*" ? own : own.isEmpty ? host : "\(own),\(host)")
+        }
     }
 }

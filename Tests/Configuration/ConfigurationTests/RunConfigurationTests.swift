@@ -26,6 +26,8 @@ import Testing
             command = ["claude", "--resume"]
             account = "work"
             scope = "openid  email"
+            mcp = "work"
+            tools = ["list_issues"]
             relay = "API=https://api.example.org/v1"
             read = ["/data", "/more"]
             write = "/out"
@@ -42,7 +44,7 @@ import Testing
         #expect(
             JSON.object(first) == [
                 "name": "claude", "command": ["claude", "--resume"], "accounts": ["work"], "scope": "openid email",
-                "relay": ["API=https://api.example.org/v1"],
+                "mcp": ["work"], "tools": ["list_issues"], "relay": ["API=https://api.example.org/v1"],
                 "read": ["/data", "/more"], "write": ["/out"], "home": "claude", "network": "intranet",
                 "nested": true, "display": true, "env": ["ANTHROPIC_API_KEY"],
             ])
@@ -62,5 +64,7 @@ import Testing
     @Test func `name accounts that exist`() throws {
         let found = try ConfigurationTests.mistakes(inFile: Self.account + "[run.a]\naccount = [\"work\", \"wrok\"]\n")
         #expect(found == ["4 run.a: it names an account that does not exist; did you mean work?"])
+        let server = try ConfigurationTests.mistakes(inFile: Self.account + "[run.a]\nmcp = \"wrok\"\n")
+        #expect(server == found)
     }
 }

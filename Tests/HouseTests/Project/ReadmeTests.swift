@@ -91,6 +91,7 @@ private let commandsForPeople = [
         "needs bubblewrap and a person who is not root; run by make test-confined",
     "ringback run --account work --scope email -- ./report": "the same",
     "ringback run --explain --read ~/data -- ./train": "the same",
+    "ringback run --mcp linear --tool list_issues -- ./agent": "the same",
     "ringback run --relay OPENAI_BASE_URL=https://api.example.org/v1 -- ./agent": "the same",
     "ringback exec work --relay API=https://api.example.org/v1 -- ./report":
         "needs that server; run with another one by the tests of ringback exec and by make test-confined",

@@ -3,8 +3,24 @@ import Testing
 /// What `ringback run` refuses before it builds a wall. What the wall holds is tried by `make test-confined`, which needs
 /// bubblewrap.
 @Suite struct `ringback run` {
+    private static let tables = """
+        [accounts.linear]
+        mcp = "https://mcp.example.org/mcp"
+
+        [run.claude]
+        command = ["claude"]
+
+        [run.bare]
+
+        [run.agent]
+        command = ["ls"]
+        mcp = "linear"
+        tools = "list_issues"
+
+        """
+
     @Test func `takes its options from a table of the configuration, and says what is wrong with it`() async throws {
-        try await Stage.play("[run.claude]\ncommand = [\"claude\"]\n\n[run.bare]\n", startsDaemon: false) { stage in
+        try await Stage.play(Self.tables, startsDaemon: false) { stage in
             let unknown = try await stage.ringback("run", "cluade", status: 125, out: "")
             #expect(unknown.err.contains("no table [run.cluade]: did you mean claude?"), "\(unknown)")
             #expect(unknown.err.contains("ringback run -- cluade"), "\(unknown)")
@@ -12,6 +28,9 @@ import Testing
             let missing = try await stage.ringback(
                 "run", "claude", environment: ["PATH": "/usr/bin"], status: 127, out: "")
             #expect(missing.err.contains("claude was not found"), "\(missing)")
+            // The table's tools are for its own server only.
+            let more = try await stage.ringback("run", "agent", "--mcp", "notes", status: 64, out: "")
+            #expect(more.err.contains("--tool is ACCOUNT:TOOL"), "\(more)")
             let bare = try await stage.ringback("run", "bare", status: 64, out: "")
             #expect(bare.err.contains("ringback run NAME -- CMD"), "\(bare)")
             try stage.write(configuration: "[run.claude]\nacount = \"work\"\n")
@@ -26,7 +45,10 @@ import Testing
     @Test(arguments: [
         ["run"], ["run", "claude", "ls"], ["run", "--scope", "openid", "--", "ls"],
         ["run", "--home", "../x", "--", "ls"],
-        ["run", "--network", "none"], ["run", "--env", "A=b", "--", "ls"],
+        ["run", "--network", "none"], ["run", "--env", "A=b", "--", "ls"], ["run", "--tool", "echo", "--", "ls"],
+        ["run", "--mcp", "../a", "--", "ls"], ["run", "--mcp", "linear", "--scope", "openid", "--", "ls"],
+        ["run", "--mcp", "linear", "--mcp", "notes", "--tool", "echo", "--", "ls"],
+        ["run", "--mcp", "linear", "--mcp", "notes", "--tool", "other:echo", "--", "ls"],
     ])
     func `that lacks a command, or has a value that cannot be, is a usage error`(words: [String]) async throws {
         try await Stage.play("", startsDaemon: false) { stage in

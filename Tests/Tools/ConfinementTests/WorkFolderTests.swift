@@ -295,6 +295,14 @@ final class Place {
         wall.addSocket(in: "/run/user/1/ringback/mount/run")
         #expect(wall.environment.filter { $0.name == "RINGBACK_SOCK" }.map(\.value) == [Wall.socket])
         #expect(wall.arguments.contains("/run/ringback/exposed"))
+        // That of an MCP server has a place of its own, and the variable stays.
+        wall.addSocket(in: "/run/user/1/ringback/mount/more", server: "linear")
+        #expect(wall.environment.filter { $0.name == "RINGBACK_SOCK" }.map(\.value) == [Wall.socket])
+        let joined = wall.arguments.joined(separator: " ")
+        #expect(joined.contains("--ro-bind /run/user/1/ringback/mount/more /run/ringback/mcp/linear "))
+        var other = try self.wall(place)
+        other.addSocket(in: "/run/user/1/ringback/mount/more", server: "linear")
+        #expect(other.environment.map(\.value) == [Wall.socket(ofServer: "linear")])
     }
 
     @Test func `has a display only if it is given, by its sockets and variables`() throws {

@@ -49,12 +49,6 @@ void clinux_hold_little_memory(void);
 /// Returns to the kernel the free memory that malloc(3) keeps.
 void clinux_give_memory_back(void);
 
-/// Starts a program that is not our child: in a session of its own, with default signal handlers, umask 022, and as
-/// current directory the first of `directories` (NULL-terminated) that can be entered. Its standard descriptors are
-/// /dev/null, all others are closed. Returns after exec: 0 or an errno.
-int clinux_start_detached(const char *path, char *const arguments[], char *const environment[],
-                          const char *const directories[]);
-
 /// Overwrites an argument in the memory that /proc/PID/cmdline shows to every user. Copies are not changed.
 void clinux_forget_argument(int index);
 
@@ -133,16 +127,16 @@ int clinux_owner_of_namespace(int descriptor);
 int clinux_signal_process(int process, int signal);
 
 /// Starts a program as a child that gets SIGKILL when this thread ends. Descriptor 0 is /dev/null, `output` becomes 1
-/// and `errors` 2; `kept` (`count` descriptors) stay open under their numbers, all others are closed. It runs in a
-/// session of its own. Returns its pid or a negative errno.
-pid_t clinux_start_bound(const char *path, char *const arguments[], char *const environment[], int output, int errors,
+/// and 2; `kept` (`count` descriptors) stay open under their numbers, all others are closed. It runs in a session of its
+/// own, with default signal handlers. Returns its pid or a negative errno.
+pid_t clinux_start_bound(const char *path, char *const arguments[], char *const environment[], int output,
                          const int *kept, size_t count);
 
-/// Starts a program that is not our child: it outlives this process, in a session of its own, and is no child that the
-/// program waits for which this one becomes. Descriptor 0 is /dev/null, `output` becomes 1 and 2; `kept` as above. Returns 0
-/// or an errno; a program that cannot be executed closes `output`.
-int clinux_start_apart(const char *path, char *const arguments[], char *const environment[], int output,
-                       const int *kept, size_t count);
+/// Starts a program that is not our child: it outlives this process, and is no child that the program waits for which this
+/// one becomes. As above, and with umask 022; an `output` of -1 is /dev/null. Its current directory is the first of
+/// `directories` (NULL-terminated) that can be entered; NULL for ours. Returns after exec: 0 or an errno.
+int clinux_start_apart(const char *path, char *const arguments[], char *const environment[],
+                       const char *const directories[], int output, const int *kept, size_t count);
 
 /// Listens at 127.0.0.1, at a free port if `port` is 0, which then gets its number. Returns a descriptor, non-blocking and
 /// close-on-exec, or a negative errno.

@@ -32,6 +32,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     @OptionGroup var options: CallOptions
 
     static let command: ShownCommand = "ringback account add"
+    static let noneYet = "No account is configured. Run: \(shown: command)"
     static let nameRule = "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first."
 
     var name: String { account ?? "" }

@@ -81,8 +81,7 @@ struct ConfigCheck: ParsableCommand {
     private func replaceProgram() throws {
         let arguments = [Programs.path("ringbackd"), "--check-config", "--json"] + config.words
         _ = Replacement.run(arguments)
-        Output.note(
-            "ringback: \(Sanitizer.line(arguments[0])) cannot be started: install it beside ringback, or in PATH.")
+        Output.note("ringback: " + Programs.missing(Sanitizer.line(arguments[0])).detail)
         throw ExitCode(ExitStatus.failed)
     }
 }
@@ -238,7 +237,7 @@ struct AccountEdit: AccountNaming {
         let command = ChildCommand()
         let status: Int32
         do throws(CommandFailure) {
-            status = command.wait(for: try command.start(editor + [draft.path])) { _, _ in }
+            status = command.wait(for: try command.start(editor + [draft.path]))
         } catch {
             throw RingbackError(
                 .systemError,

@@ -16,9 +16,7 @@ struct ShowAccounts: DaemonVerb, AccountNaming {
         let answer = if let account { try calls.account(account) } else { try calls.call(.listAccounts) }
         guard !json.isWanted else { return Output.json(answer) }
         let documents = account == nil ? answer.list("accounts") : [answer]
-        guard !documents.isEmpty else {
-            return Output.note("No account is configured. Run: \(shown: AccountAdd.command)")
-        }
+        guard !documents.isEmpty else { return Output.note(AccountAdd.noneYet) }
         let isLoading = documents.contains { $0["state"]?.string == Account.State.loading.rawValue }
         let isLocked = isLoading && (try? DaemonStatus(reading: calls.call(.getStatus)))?.isVaultLocked == true
         // Most providers do not say how long a session lasts.
@@ -98,9 +96,9 @@ struct Use: DaemonVerb {
         let report = try file.report()
         guard let entry = report["default"], let name = entry["account"]?.string else {
             let isEmpty = report.names("accounts").isEmpty
-            let none = "No account is configured. Run: \(shown: AccountAdd.command)"
             throw RingbackError(
-                .notFound, isEmpty ? none : "There is no default account. To choose one: ringback use NAME")
+                .notFound,
+                isEmpty ? AccountAdd.noneYet : "There is no default account. To choose one: ringback use NAME")
         }
         let file = AccountSource(of: entry)?.file ?? file.path
         json.print(["default": .string(name), "file": .string(file)], or: name)
@@ -177,9 +175,7 @@ struct AccountChoice {
     func name() throws(RingbackError) -> String {
         var accounts = try calls.accounts()
         if needsUser, accounts.contains(where: \.needsSignIn) { accounts.removeAll { !$0.needsSignIn } }
-        guard let first = accounts.first else {
-            throw RingbackError(AccountChoice.kind, "No account is configured. Run: \(shown: AccountAdd.command)")
-        }
+        guard let first = accounts.first else { throw RingbackError(AccountChoice.kind, AccountAdd.noneYet) }
         if accounts.count == 1 { return first.name }
         if let account = accounts.first(where: \.isDefault) { return account.name }
         guard let interruption, Questions.arePossible else {

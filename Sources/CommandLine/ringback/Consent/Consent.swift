@@ -54,7 +54,7 @@ struct ConsentReview: DaemonVerb {
                 Output.note("The program does not wait any more. Nothing was decided.")
                 continue
             }
-            Output.line("\(body["decision"] == "allow" ? "Allowed" : "Denied"): \(question.shown("account"))")
+            Output.line(ConsentAnswer.line(body["decision"] == "allow", question))
         }
     }
 }
@@ -103,44 +103,48 @@ struct ConsentList: DaemonVerb {
     }
 }
 
-struct ConsentAllow: DaemonVerb {
-    static let configuration = CommandConfiguration(
-        commandName: "allow", abstract: "Allow what a program asks for. Needs a terminal.")
-
+/// The answer to one question.
+struct ConsentAnswer: ParsableArguments {
     @Argument(help: "The question, from ringback consent list.") var id: String
 
     @Option(help: .value("span", "once (the default), session, always, or a span such as 8h within the session."))
     var remember = "once"
 
     @OptionGroup var options: CallOptions
+
+    func give(_ decision: String) throws {
+        try require(ConsentForget.isID(id), "A question's id has eight digits and letters.")
+        let answer = try options.daemon.calls().call(
+            .answerConsent, [id], body: ["decision": .string(decision), "remember": .string(remember)])
+        options.json.print(answer, or: ConsentAnswer.line(answer["decision"] == "allow", answer))
+    }
+
+    static func line(_ isAllowed: Bool, _ question: JSON) -> String {
+        "\(isAllowed ? "Allowed" : "Denied"): \(question.shown("account"))"
+    }
+}
+
+struct ConsentAllow: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "allow", abstract: "Allow what a program asks for. Needs a terminal.")
+
+    @OptionGroup var answer: ConsentAnswer
 
     func run() throws {
         guard Questions.arePossible else {
             throw RingbackError(.cancelled, "Nothing was allowed: only a user at a terminal may allow something.")
         }
-        try ConsentDeny.answer(["decision": "allow", "remember": remember], id, of: self)
+        try answer.give("allow")
     }
 }
 
-struct ConsentDeny: DaemonVerb {
+struct ConsentDeny: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "deny", abstract: "Deny what a program asks for. It is not asked about again for five minutes.")
 
-    @Argument(help: "The question, from ringback consent list.") var id: String
+    @OptionGroup var answer: ConsentAnswer
 
-    @Option(help: .value("span", "once (the default), session, always, or a span such as 8h within the session."))
-    var remember = "once"
-
-    @OptionGroup var options: CallOptions
-
-    func run() throws { try ConsentDeny.answer(["decision": "deny", "remember": remember], id, of: self) }
-
-    static func answer(_ body: JSONObject, _ id: String, of verb: some DaemonVerb) throws {
-        try require(ConsentForget.isID(id), "A question's id has eight digits and letters.")
-        let answer = try verb.daemon.calls().call(.answerConsent, [id], body: .object(body))
-        verb.json.print(
-            answer, or: "\(answer["decision"] == "allow" ? "Allowed" : "Denied"): \(answer.shown("account"))")
-    }
+    func run() throws { try answer.give("deny") }
 }
 
 struct ConsentForget: DaemonVerb {

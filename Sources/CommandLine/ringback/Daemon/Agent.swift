@@ -61,7 +61,7 @@ struct Agent: ParsableCommand {
         let shell = SocketPlace.variable("SHELL").flatMap { $0.isEmpty ? nil : $0 } ?? "/bin/sh"
         let command = command.isEmpty ? [shell] : command
         do throws(CommandFailure) {
-            return child.wait(for: try child.start(command)) { setup.note(endOf: $0, $1) }
+            return child.wait(for: try child.start(command), childEnded: setup.note(endOf:_:))
         } catch {
             error.show()
             return error.status
@@ -93,8 +93,7 @@ final class AgentSetup {
     func start(_ options: [String], _ command: ChildCommand) throws(RingbackError) -> Int32? {
         let words = [Programs.path("ringbackd"), "--agent", directory, "--exit-with-parent=\(getpid())"]
         guard let pid = Subprocess.start(words + options, output: .nothing) else {
-            throw RingbackError(
-                "program_missing", "ringbackd cannot be started: install it beside ringback, or in PATH.")
+            throw Programs.missing("ringbackd")
         }
         daemon = pid
         let calls = BrokerCalls(socket: socket, application: "ringback agent", interruption: nil)

@@ -257,15 +257,7 @@ struct SchemeTrips {
 
     /// The handler finds the daemon by itself. Only a socket that was named here has to be passed on.
     private static func environment(_ socket: String?) -> [String]? {
-        guard let socket else { return nil }
-        var variables = ["RINGBACK_SOCK=\(socket)"]
-        var entry = unsafe environ
-        while let text = unsafe entry.pointee {
-            let variable = unsafe String(cString: text)
-            if !variable.hasPrefix("RINGBACK_SOCK=") { variables.append(variable) }
-            unsafe entry += 1
-        }
-        return variables
+        socket.map { Programs.environment.merging(["RINGBACK_SOCK": $0]) { $1 }.map { "\($0)=\($1)" } }
     }
 
     func finish(_ report: inout DoctorReport) {

@@ -295,8 +295,7 @@ final class RelayPlace {
         let pipe = try Pipe()
         let words = [Programs.path("ringback-relay"), "--socket", socket, "--daemon", daemon]
         guard let pid = Subprocess.start(words, output: .descriptor(pipe.writeEnd), errors: .nothing) else {
-            throw RingbackError(
-                "relay_missing", "ringback-relay cannot be started: install it beside ringback, or in PATH.")
+            throw RelayProcess.missing
         }
         _ = Subprocess.forget(pid)
         pipe.closeWriteEnd()

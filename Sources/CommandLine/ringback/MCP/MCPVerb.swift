@@ -1,4 +1,5 @@
 import ArgumentParser
+import Confinement
 import Glibc
 import MCPBridge
 import RingbackAPI
@@ -33,7 +34,9 @@ struct ServeMCP: ParsableCommand {
         do throws(RingbackError) {
             let signals = try Signals.interruption()
             interruption = signals
-            let calls = try daemon.calls()
+            // Behind the wall of `ringback run` each server has a socket of its own.
+            let confined = RequestTarget.isAccountName(account) ? Wall.socket(ofServer: account) : nil
+            let calls = try Daemon.calls(socket: daemon.socket ?? confined.flatMap { Files.exists($0) ? $0 : nil })
             let name = try ServeMCP.name(of: account, calls)
             let isExposed = try ServeMCP.server(of: name, calls)["exposed_socket"] != nil
             let relay = try RelayPlace(daemon: calls.socket, isExposed: isExposed)

@@ -30,18 +30,16 @@ struct ConfinedCommand {
         return wall
     }
 
-    func explain(accounts: [String], scope: String?, _ relays: ConfinedRelays) {
+    /// - Parameter given: rows of what the command is given beside files.
+    func explain(_ given: [[String]]) {
         let wall = whole
         var rows = [["change", wall.workFolder.path], ["change", "\(wall.home), which is \(wall.keptHome)"]]
         rows += wall.writable.map { ["change", $0.path] }
         rows += wall.changeable.flatMap(\.fixed).map { ["change", $0.path] }
         rows +=
             (wall.changeable.flatMap(\.protected).map(\.path) + wall.readable.map(\.path) + wall.programFiles
-            + wall.displayFiles + ["/usr", "/etc"]).map {
-                ["read", $0]
-            }
-        rows += accounts.map { ["ask", "for tokens of \($0)\(scope.map { ", for at most “\($0)”" } ?? "")"] }
-        rows += relays.rows
+            + wall.displayFiles + ["/usr", "/etc"]).map { ["read", $0] }
+        rows += given
         rows.append(["network", network.rawValue])
         rows.append(["variables", wall.environment.map(\.name).joined(separator: " ")])
         rows.append(["command", ShownCommand(words: [place] + words.dropFirst()).description])
@@ -66,17 +64,27 @@ struct ConfinedCommand {
         guard unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0, &ends) == 0
         else { throw Run.Failed("No socket can be made.") }
         for descriptor in wall.descriptors + [ends[1]] { _ = fcntl(descriptor, F_SETFD, 0) }
-        let signals = CommandSignals()
-        let inside = [Wall.launcher, RunInside.name, "\(ends[1])", signals.ignored, relays.portList, place] + words
+        let ignored = [SIGINT, SIGQUIT].filter(Signals.isIgnored).map(String.init).joined(separator: ",")
+        let inside = [Wall.launcher, RunInside.name, "\(ends[1])", ignored, relays.portList, place] + words
         let options = wall.arguments.reduce(into: [UInt8]()) { $0 += Array($1.utf8) + [0] }
         let list = unsafe clinux_memory_file(options, options.count)
         guard list >= 0, fcntl(list, F_SETFD, 0) == 0 else { throw Run.Failed("A file in memory cannot be made.") }
-        let child = try start([tools.bubblewrap, "--args", "\(list)", "--"] + inside, wall.environment)
+        let command = ChildCommand()
+        // Ctrl-C is for the command: bubblewrap, whose end would end the command, ignores it.
+        for number in [SIGINT, SIGQUIT] { signal(number, SIG_IGN) }
+        let child: Int32
+        do throws(CommandFailure) {
+            child = try command.start(
+                [tools.bubblewrap, "--args", "\(list)", "--"] + inside,
+                environment: wall.environment.map { "\($0.name)=\($0.value)" })
+        } catch {
+            throw Run.Failed("\(error.program) cannot be started: \(reason(error.code)).")
+        }
         close(ends[1])
         var descriptors = [Int32](repeating: -1, count: 8)
         let count = unsafe clinux_receive_descriptors(ends[0], &descriptors)
         guard count == 2 + Int32(relays.addresses.count) else {
-            _ = signals.wait(for: child, command: -1)
+            _ = command.wait(for: child, pass: { _ in })
             throw Run.Failed(WallTools.whyNot("bubblewrap said why"))
         }
         let relay = try relays.start(descriptors[2...], command: descriptors[1], daemon)
@@ -85,27 +93,8 @@ struct ConfinedCommand {
         guard unsafe clinux_send_descriptors(ends[0], [], 0) == 0 else { throw Run.Failed("The command has ended.") }
         close(ends[0])
         defer { network?.end() }
-        return signals.wait(for: child, command: descriptors[1])
-    }
-
-    private func start(_ arguments: [String], _ variables: [(name: String, value: String)]) throws -> Int32 {
-        // Ctrl-C is for the command: bubblewrap, whose end would end the command, ignores it.
-        for number in [SIGINT, SIGQUIT] { signal(number, SIG_IGN) }
-        var attributes = posix_spawnattr_t()
-        unsafe posix_spawnattr_init(&attributes)
-        defer { unsafe posix_spawnattr_destroy(&attributes) }
-        var mask = sigset_t()
-        unsafe sigemptyset(&mask)
-        unsafe posix_spawnattr_setsigmask(&attributes, &mask)
-        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-        var vector = unsafe arguments.map { unsafe strdup($0) } + [nil]
-        defer { unsafe vector.forEach { unsafe free($0) } }
-        var environment = unsafe variables.map { unsafe strdup("\($0.name)=\($0.value)") } + [nil]
-        defer { unsafe environment.forEach { unsafe free($0) } }
-        var pid: Int32 = 0
-        let code = unsafe posix_spawn(&pid, tools.bubblewrap, nil, &attributes, &vector, &environment)
-        guard code == 0 else { throw Run.Failed("\(tools.bubblewrap) cannot be started: \(reason(code)).") }
-        return pid
+        // bubblewrap passes nothing on.
+        return command.wait(for: child, pass: { clinux_signal_process(descriptors[1], $0) })
     }
 
     private func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
@@ -144,47 +133,6 @@ struct ConfinedCommand {
     }
 }
 
-/// Signals of a confined command: those that a terminal sends reach it by themselves, since it is in the same process
-/// group; those that are sent to this process alone are passed on to it.
-struct CommandSignals {
-    private static let passed = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH]
-    private var awaited = sigset_t()
-    /// SIGINT and SIGQUIT, as far as this process was started with them ignored: so is the command.
-    let ignored: String
-
-    init() {
-        unsafe sigemptyset(&awaited)
-        for number in CommandSignals.passed + [SIGCHLD] { unsafe sigaddset(&awaited, number) }
-        unsafe sigprocmask(SIG_BLOCK, &awaited, nil)
-        ignored = [SIGINT, SIGQUIT].filter(CommandSignals.isIgnored).map(String.init).joined(separator: ",")
-    }
-
-    private static func isIgnored(_ number: Int32) -> Bool {
-        var found = sigaction()
-        unsafe sigaction(number, nil, &found)
-        return unsafe unsafeBitCast(found.__sigaction_handler.sa_handler, to: Int.self)
-            == unsafeBitCast(SIG_IGN, to: Int.self)
-    }
-
-    /// The exit status of bubblewrap, which is that of the command, or 128 and the number of a signal.
-    ///
-    /// - Parameter command: its pidfd; -1 if it has not been started.
-    func wait(for child: Int32, command: Int32) -> Int32 {
-        while true {
-            var status: Int32 = 0
-            if unsafe waitpid(child, &status, WNOHANG) == child {
-                return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
-            }
-            var set = awaited
-            var about = unsafe siginfo_t()
-            let number = unsafe sigwaitinfo(&set, &about)
-            if number > 0, number != SIGCHLD, unsafe about.si_code <= 0, command >= 0 {
-                clinux_signal_process(command, number)
-            }
-        }
-    }
-}
-
 /// The network of a confined command: pasta, which carries its connections, and rules that it cannot change.
 struct ConfinedNetwork {
     private let pasta: Int32
@@ -216,7 +164,7 @@ struct ConfinedNetwork {
                 "--no-map-gw", "--dns-forward", Wall.nameServer, "-P", "/proc/self/fd/\(ready.writeEnd)", "--userns",
                 "/proc/self/fd/\(owner)", "--netns", "/proc/self/fd/\(namespace)",
             ]
-        pasta = try ConfinedNetwork.start(arguments, log.writeEnd, [namespace, owner, ready.writeEnd])
+        pasta = try ConfinedNetwork.start(arguments, output: log.writeEnd, [namespace, owner, ready.writeEnd])
         ready.closeWriteEnd()
         log.closeWriteEnd()
         let end = ContinuousClock.now + .seconds(10)
@@ -256,18 +204,18 @@ struct ConfinedNetwork {
             nsenter, "--user=/proc/self/fd/\(owner)", "--net=/proc/self/fd/\(namespace)", "--preserve-credentials", ip,
             family, "-batch", "/proc/self/fd/\(batch)",
         ]
-        let pid = try start(words, 2, [namespace, owner, batch])
+        let pid = try start(words, output: 2, [namespace, owner, batch])
         var status: Int32 = 0
         while unsafe waitpid(pid, &status, 0) < 0, errno == EINTR {}
         return status == 0
     }
 
-    private static func start(_ words: [String], _ errors: Int32, _ kept: [Int32]) throws -> Int32 {
+    private static func start(_ words: [String], output: Int32, _ kept: [Int32]) throws -> Int32 {
         var vector = unsafe words.map { unsafe strdup($0) } + [nil]
         defer { unsafe vector.forEach { unsafe free($0) } }
         var environment = unsafe [strdup("PATH=/usr/bin:/bin:/usr/sbin:/sbin"), nil]
         defer { unsafe environment.forEach { unsafe free($0) } }
-        let pid = unsafe clinux_start_bound(words[0], &vector, &environment, errors, errors, kept, kept.count)
+        let pid = unsafe clinux_start_bound(words[0], &vector, &environment, output, kept, kept.count)
         guard pid > 0 else { throw Run.Failed("\(words[0]) cannot be started.") }
         return pid
     }

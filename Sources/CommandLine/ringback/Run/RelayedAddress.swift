@@ -47,9 +47,7 @@ struct RelayedAddress {
     /// account whose they are. The user is asked for consent when the command, which nobody has started yet, sends a request.
     ///
     /// - Parameter account: the only one whose token is wanted; nil for that of the origin.
-    func check(
-        _ calls: BrokerCalls, account: String? = nil, signsIn: Bool = false
-    ) throws(RingbackError) -> String {
+    func check(_ calls: BrokerCalls, account: String? = nil, signsIn: Bool = false) throws(RingbackError) -> String {
         var request = OriginRequest(url: url.text)
         request.isInteractive = signsIn
         request.isWithoutToken = true
@@ -113,7 +111,7 @@ struct RelayProcess {
         var environment = unsafe variables.map { unsafe strdup($0) } + [nil]
         defer { unsafe (vector + environment).forEach { unsafe free($0) } }
         let kept = [own, file] + listeners.map(\.descriptor)
-        let code = unsafe clinux_start_apart(program, &vector, &environment, output.writeEnd, kept, kept.count)
+        let code = unsafe clinux_start_apart(program, &vector, &environment, nil, output.writeEnd, kept, kept.count)
         output.closeWriteEnd()
         guard code == 0 else { throw RelayProcess.missing }
     }
@@ -125,8 +123,7 @@ struct RelayProcess {
         }
     }
 
-    private static let missing = RingbackError(
-        "relay_missing", "ringback-relay cannot be started: install it beside ringback, or in PATH.")
+    static let missing = Programs.missing("ringback-relay", "relay_missing")
 }
 
 /// The addresses of a confined command. Its network namespace is new, so their ports are free, and the same each time: what

@@ -24,54 +24,48 @@ struct Run: ParsableCommand {
     enum Network: String, CaseIterable, ExpressibleByArgument { case internet, intranet, none }
 
     @Argument(
-        help: ArgumentHelp("A table [run.NAME] of the configuration.", valueName: "name"),
+        help: .value("name", "A table [run.NAME] of the configuration."),
         completion: Completions.runs)
     var name: String?
 
     @Option(
-        help: ArgumentHelp(
-            "internet, which is usual; intranet: private networks too; none.", valueName: "network"))
+        help: .value("network", "internet, which is usual; intranet: private networks too; none."))
     var network: Network?
 
     @Option(
-        help: ArgumentHelp("An account whose access token it may have; may be repeated.", valueName: "name"),
+        help: .value("name", "An account whose access token it may have; may be repeated."),
         completion: Completions.accounts)
     var account: [String] = []
 
-    @Option(help: ArgumentHelp("The scopes that a token may have at most, space-separated.", valueName: "scopes"))
-    var scope: String?
+    @Option(help: .value("scopes", "The scopes that a token may have at most, space-separated.")) var scope: String?
 
     @Option(
-        help: ArgumentHelp(
-            "An address in a variable: what is sent there reaches the URL with the credentials of its origin.",
-            valueName: "var=url"))
+        help: .value("name", "An account whose MCP server it may use; may be repeated."),
+        completion: Completions.accounts)
+    var mcp: [String] = []
+
+    @Option(
+        help: .value(
+            "name", "With --mcp: a tool that it may call; may be repeated. Without it, all. Of several: account:name."))
+    var tool: [String] = []
+
+    @Option(
+        help: .value(
+            "var=url",
+            "An address in a variable: what is sent there reaches the URL with the credentials of its origin."))
     var relay: [String] = []
 
-    @Option(help: ArgumentHelp("A folder to read.", valueName: "dir"), completion: .directory)
-    var read: [String] = []
-
-    @Option(help: ArgumentHelp("A folder to change.", valueName: "dir"), completion: .directory)
-    var write: [String] = []
-
-    @Option(help: ArgumentHelp("The home directory, by a name of your own.", valueName: "name"))
-    var home: String?
-
-    @Option(name: .customLong("env"), help: ArgumentHelp("A variable to pass on.", valueName: "name"))
-    var variables: [String] = []
-
-    @Flag(help: "Let the command make sandboxes of its own. It reaches more of the kernel then.")
-    var nested = false
-
-    @Flag(help: "Give it the display. By that it can see and type what you do.")
-    var display = false
-
-    @Flag(help: "Show what the command would see, and run nothing.")
-    var explain = false
-
+    @Option(help: .value("dir", "A folder to read."), completion: .directory) var read: [String] = []
+    @Option(help: .value("dir", "A folder to change."), completion: .directory) var write: [String] = []
+    @Option(help: .value("name", "The home directory, by a name of your own.")) var home: String?
+    @Option(name: .customLong("env"), help: .value("name", "A variable to pass on.")) var variables: [String] = []
+    @Flag(help: "Let the command make sandboxes of its own. It reaches more of the kernel then.") var nested = false
+    @Flag(help: "Give it the display. By that it can see and type what you do.") var display = false
+    @Flag(help: "Show what the command would see, and run nothing.") var explain = false
     @OptionGroup var daemon: DaemonOptions
 
     @Argument(
-        parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"),
+        parsing: .postTerminator, help: .value("cmd", "After --: the command."),
         completion: Completions.command)
     var command: [String] = []
 
@@ -79,6 +73,7 @@ struct Run: ParsableCommand {
 
     private func check() throws {
         try require(scope == nil || !account.isEmpty, "--scope is for the accounts of --account.")
+        _ = try ConfinedServer.all(mcp, tool)
         let usage: ShownCommand = name == nil ? "ringback run -- CMD" : "ringback run NAME -- CMD"
         try require(command.first?.isEmpty == false, "Name the command after --: \(shown: usage).")
         try require(
@@ -119,16 +114,18 @@ struct Run: ParsableCommand {
         if explain {
             // Without a daemon the accounts are not known, and the rest is shown.
             try? relays.check(daemon)
+            let limit = scope.map { ", for at most “\($0)”" } ?? ""
+            let given = account.map { ["ask", "for tokens of \($0)\(limit)"] }
+            let servers = try ConfinedServer.all(mcp, tool).map { ["use", "\($0.text), by \(shown: $0.command)"] }
             return try ConfinedCommand(wall: wall, network: network, place: place, command: command)
-                .explain(accounts: account, scope: scope, relays)
+                .explain(given + servers + relays.rows)
         }
         if display { Output.note("note: with the display the command sees and types what you do: the wall is weaker.") }
-        let socket = try socket()
-        if let socket { wall.addSocket(in: socket.directory) }
+        let sockets = try sockets(for: &wall)
         try relays.check(daemon)
         let confined = try ConfinedCommand(wall: wall, network: network, place: place, command: command)
         let status = try confined.run(relays, daemon)
-        socket?.end()
+        for socket in sockets { socket.end() }
         for path in wall.changes() {
             Output.note(
                 "note: \(Sanitizer.line(path, limit: 1_000)) was made or changed. It may run outside: look at it.")
@@ -150,14 +147,28 @@ struct Run: ParsableCommand {
         }
     }
 
-    private func socket() throws(RingbackError) -> RunSocket? {
-        guard !account.isEmpty else { return nil }
-        if scope == nil {
-            Output.note(
-                "note: without --scope the command gets the whole access token of \(account.joined(separator: ", ")).")
+    /// The daemon's sockets for the command: one for its tokens, and one for each MCP server.
+    private func sockets(for wall: inout Wall) throws -> [RunSocket] {
+        var sockets: [RunSocket] = []
+        func add(_ order: JSONObject, server: String? = nil) throws(RingbackError) {
+            var order = order
+            order["nested"] = nested ? true : nil
+            let socket = try RunSocket(order, try daemon.calls())
+            wall.addSocket(in: socket.directory, server: server)
+            sockets.append(socket)
         }
-        return try RunSocket(
-            ["accounts": account, "scope": scope, "nested": nested ? true : nil], try daemon.calls())
+        if !account.isEmpty {
+            if scope == nil {
+                let names = account.joined(separator: ", ")
+                Output.note("note: without --scope the command gets the whole access token of \(names).")
+            }
+            try add(["accounts": account, "scope": scope])
+        }
+        for server in try ConfinedServer.all(mcp, tool) {
+            try add(server.order, server: server.account)
+            Output.note("note: inside is \(server.text). What an MCP client starts: \(shown: server.command)")
+        }
+        return sockets
     }
 
     private static func isPlain(_ letter: Character) -> Bool {
@@ -188,7 +199,7 @@ struct Run: ParsableCommand {
         wall.writable = try write.map { try WorkFolder($0, as: "The folder to change", home: home, kept: kept) }
         try wall.checkLinks(on: (read + write).map { Path.absolute($0) ?? $0 })
         wall.isNested = nested
-        let own = Run.ownEnvironment()
+        let own = Programs.environment
         wall.environment = wall.environment(of: own, named: variables)
         if display { wall.addDisplay(of: own) }
         return wall
@@ -200,18 +211,5 @@ struct Run: ParsableCommand {
         let name = folder.replacing("%", with: "%25").replacing("/", with: "%2F")
         guard name.utf8.count < 200 else { throw Failed("The path \(folder) is long. Choose --home NAME.") }
         return name
-    }
-
-    private static func ownEnvironment() -> [String: String] {
-        var all: [String: String] = [:]
-        var next = unsafe environ
-        while let entry = unsafe next.pointee {
-            let text = unsafe String(cString: entry)
-            if let mark = text.firstIndex(of: "=") {
-                all[String(text[..<mark])] = String(text[text.index(after: mark)...])
-            }
-            unsafe next += 1
-        }
-        return all
     }
 }

@@ -10,6 +10,10 @@ enum Programs {
         return sibling.flatMap { unsafe access($0, X_OK) == 0 ? $0 : nil } ?? name
     }
 
+    static func missing(_ name: String, _ kind: RingbackError.Kind = "program_missing") -> RingbackError {
+        RingbackError(kind, "\(name) cannot be started: install it beside ringback, or in PATH.")
+    }
+
     static func isSelf(_ path: String) -> Bool {
         guard let own, let found = unsafe realpath(path, nil) else { return false }
         defer { unsafe free(found) }
@@ -17,6 +21,20 @@ enum Programs {
     }
 
     static var own: String? { Files.target(of: "/proc/self/exe") }
+
+    /// The variables of this process.
+    static var environment: [String: String] {
+        var all: [String: String] = [:]
+        var next = unsafe environ
+        while let entry = unsafe next.pointee {
+            let text = unsafe String(cString: entry)
+            if let mark = text.firstIndex(of: "=") {
+                all[String(text[..<mark])] = String(text[text.index(after: mark)...])
+            }
+            unsafe next += 1
+        }
+        return all
+    }
 
     struct Answer {
         let status: Int32
@@ -53,7 +71,7 @@ enum Programs {
             let pid = Subprocess.start(
                 arguments, output: .descriptor(pipe.writeEnd), errors: messages, input: given?.readEnd)
         else {
-            throw RingbackError("program_missing", "\(name) cannot be started: install it beside ringback, or in PATH.")
+            throw Programs.missing(name)
         }
         pipe.closeWriteEnd()
         let end = ContinuousClock.now + bound
@@ -159,12 +177,13 @@ struct CommandFailure: Error {
     }
 }
 
-/// A command that runs as if the caller had started it: same terminal, same process group, same descriptors.
+/// A command that runs as if the caller had started it: same terminal, same process group, same descriptors. Signals that a
+/// terminal sends reach it by themselves; those that are sent to this process alone are passed on to it.
 ///
 /// Signals are blocked from the beginning, taken one by one and passed on: there is no handler, and no signal is lost
 /// between two checks.
 struct ChildCommand {
-    private static let forwarded = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]
+    private static let forwarded = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH]
     private var former = sigset_t()
     private var awaited = sigset_t()
 
@@ -183,7 +202,8 @@ struct ChildCommand {
         return [SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(number)
     }
 
-    func start(_ arguments: [String]) throws(CommandFailure) -> Int32 {
+    /// - Parameter environment: its lines; nil for that of this process.
+    func start(_ arguments: [String], environment: [String]? = nil) throws(CommandFailure) -> Int32 {
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
         defer { unsafe posix_spawnattr_destroy(&attributes) }
@@ -191,24 +211,37 @@ struct ChildCommand {
         unsafe posix_spawnattr_setsigmask(&attributes, &mask)
         unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         var vector = unsafe arguments.map { unsafe strdup($0) } + [nil]
-        defer { unsafe vector.forEach { unsafe free($0) } }
+        var lines = unsafe (environment ?? []).map { unsafe strdup($0) } + [nil]
+        defer { unsafe (vector + lines).forEach { unsafe free($0) } }
         var pid: Int32 = 0
         let program = arguments.first ?? ""
-        let code = unsafe posix_spawnp(&pid, program, nil, &attributes, &vector, environ)
+        let code =
+            if environment == nil {
+                unsafe posix_spawnp(&pid, program, nil, &attributes, &vector, environ)
+            } else {
+                unsafe posix_spawnp(&pid, program, nil, &attributes, &vector, &lines)
+            }
         guard code == 0 else { throw CommandFailure(program: program, code: code) }
         return pid
     }
 
-    /// Waits for the command's end and passes signals on meanwhile. `childEnded` is called at the end of every other
-    /// child: in a container this may be process 1, which inherits orphaned processes.
-    func wait(for pid: Int32, childEnded: (_ pid: Int32, _ status: Int32) -> Void) -> Int32 {
+    /// Waits for the command's end and passes signals on meanwhile. Its exit status, or 128 and the number of a signal.
+    ///
+    /// - Parameters:
+    ///   - pass: sends a signal to the command, if that is not the child itself.
+    ///   - childEnded: called at the end of every other child: in a container this may be process 1, which inherits orphaned
+    ///     processes. Nil: no other child is waited for.
+    func wait(
+        for pid: Int32, pass: ((_ signal: Int32) -> Void)? = nil,
+        childEnded: ((_ pid: Int32, _ status: Int32) -> Void)? = nil
+    ) -> Int32 {
         while true {
             // The child may have ended before the first wait.
             var status: Int32 = 0
             var result: Int32?
-            while case let ended = unsafe waitpid(-1, &status, WNOHANG), ended > 0 {
+            while case let ended = unsafe waitpid(childEnded == nil ? pid : -1, &status, WNOHANG), ended > 0 {
                 let meaning = status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
-                if ended == pid { result = meaning } else { childEnded(ended, meaning) }
+                if ended == pid { result = meaning } else { childEnded?(ended, meaning) }
             }
             if let result { return result }
             var set = awaited
@@ -217,7 +250,7 @@ struct ChildCommand {
             if number > 0, number != SIGCHLD, unsafe about.si_code <= 0 {
                 // A signal from the kernel (Ctrl-C, a hangup) has reached the command already: it is in the same
                 // process group.
-                kill(pid, number)
+                if let pass { pass(number) } else { kill(pid, number) }
             }
         }
     }
@@ -289,12 +322,14 @@ enum Signals {
             errno = saved
         }
         for number in [SIGINT, SIGTERM] { unsafe sigaction(number, &action, nil) }
-        var found = sigaction()
-        unsafe sigaction(SIGHUP, nil, &found)
-        let isIgnored = unsafe unsafeBitCast(found.__sigaction_handler.sa_handler, to: Int.self) == Signals.ignored
-        if !isIgnored { unsafe sigaction(SIGHUP, &action, nil) }
+        if !isIgnored(SIGHUP) { unsafe sigaction(SIGHUP, &action, nil) }
         return interruption
     }
 
-    private static let ignored = unsafe unsafeBitCast(SIG_IGN, to: Int.self)
+    static func isIgnored(_ number: Int32) -> Bool {
+        var found = sigaction()
+        unsafe sigaction(number, nil, &found)
+        return unsafe unsafeBitCast(found.__sigaction_handler.sa_handler, to: Int.self)
+            == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
 }

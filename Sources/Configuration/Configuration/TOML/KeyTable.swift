@@ -217,6 +217,10 @@ struct Key {
         Key(.run, "command", .strings, "the command, if none is typed: a program and its arguments"),
         Key(.run, "account", .texts, "the accounts whose access tokens it may have"),
         Key(.run, "scope", .string, "the maximum scopes of a token, separated by spaces"),
+        Key(.run, "mcp", .texts, "the accounts whose MCP servers it may use"),
+        Key(
+            .run, "tools", .texts,
+            "mcp: the tools that it may call, of several servers ACCOUNT:TOOL; without it all of them"),
         Key(.run, "relay", .texts, "variables with addresses in place of tokens, each VARIABLE=URL"),
         Key(.run, "read", .texts, "folders to read"),
         Key(.run, "write", .texts, "folders to change"),
