@@ -10,8 +10,10 @@ struct Provider: Sendable {
     let rules: OAuthAccount
     let http: any HTTPClient
     let directory: ProviderDirectory
+    let proofs: ProofMemory
     let vault: any Vault
     let clock: BrokerClock
+    let record: @Sendable (BrokerFact) -> Void
 
     /// Userinfo only adds claims to display, so a sign-in waits only briefly for it.
     private static let userinfoTimeout: Duration = .seconds(5)
@@ -66,11 +68,12 @@ struct Provider: Sendable {
     }
 
     func refresh(
-        _ refreshToken: Secret, under attempt: RefreshAttempt, key: TokenKey, metadata: ProviderMetadata,
-        registration: ClientRegistration, because reason: RefreshReason
+        _ refreshToken: Secret, provenBy proofKey: DPoPKey?, under attempt: RefreshAttempt, key: TokenKey,
+        metadata: ProviderMetadata, registration: ClientRegistration, because reason: RefreshReason
     ) async throws(BrokerError) -> TokenResponse {
         do throws(BrokerError) {
-            let response = try await send(as: registration, at: metadata, under: attempt) { registration in
+            let response = try await send(as: registration, at: metadata, provenBy: proofKey, under: attempt) {
+                registration in
                 TokenRequest.refresh(
                     token: refreshToken, scope: key.scopes, audience: key.audience,
                     resource: key.resource ?? rules.mcp?.resource,
@@ -99,7 +102,8 @@ struct Provider: Sendable {
     func validate(
         _ response: TokenResponse, for session: Session, key: TokenKey, metadata: ProviderMetadata
     ) async throws(BrokerError) -> Session {
-        let tokens = try BrokerError.reading(from: session.issuer, try response.tokenSet())
+        let use = tokenUse(hasKey: session.proofKey != nil)
+        let tokens = try BrokerError.reading(from: session.issuer, try response.tokenSet(under: use))
         var renewed = session
         if let idToken = tokens.idToken, let issuer = metadata.issuer {
             var expected = expectations(metadata)
@@ -234,9 +238,11 @@ struct Provider: Sendable {
         to session: inout Session, _ metadata: ProviderMetadata, _ token: Secret
     ) async throws(BrokerError) {
         guard let endpoint = metadata.userinfoEndpoint else { return }
-        var request = UserinfoRequest.build(endpoint: endpoint, accessToken: token)
+        let isBound = session.tokens[.own]?.type == DPoPUse.boundType
+        var request = UserinfoRequest.build(endpoint: endpoint, accessToken: token, isBound: isBound)
         request.limits.timeout = Provider.userinfoTimeout
-        guard let response = try? await account.send(request, toProvider: http),
+        let proofKey = isBound ? try proofKey(of: session) : nil
+        guard let response = try? await send(provenBy: proofKey, presenting: token, { request }),
             let userinfo = try? await userinfo(in: response, of: session, metadata)
         else { return }
         if let subject = session.subject {
@@ -270,7 +276,7 @@ struct Provider: Sendable {
 extension Provider {
     init(_ account: Account, by rules: OAuthAccount, _ tools: ProviderTools) {
         self.init(
-            account: account, rules: rules, http: tools.http, directory: tools.memory(), vault: tools.vault,
-            clock: tools.clock)
+            account: account, rules: rules, http: tools.http, directory: tools.memory(), proofs: tools.memory(),
+            vault: tools.vault, clock: tools.clock, record: tools.record)
     }
 }

@@ -37,7 +37,7 @@ struct MCPWalk: Sendable {
 
     /// - Parameter response: the server's response to ``MCPServer/probe()``.
     func announcement(after response: HTTPResponse) async throws(BrokerError) -> MCPAnnouncement {
-        let challenge = BearerChallenge(in: response.fields)
+        let challenge = BearerChallenge(in: response.fields) ?? BearerChallenge(in: response.fields, of: "dpop")
         let peer = server.url.isLoopback ? PeerPlace.inside : response.peer
         let published = try await protectedResource(challenge, peer)
         if published == nil, challenge == nil, response.isOfOpenServer {

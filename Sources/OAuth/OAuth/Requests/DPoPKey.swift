@@ -75,17 +75,7 @@ public struct DPoPKey: Sendable, Equatable {
     public static func == (left: DPoPKey, right: DPoPKey) -> Bool { left.stored == right.stored }
 }
 
-/// A server's nonce for proofs (RFC 9449 section 8.1).
-public enum DPoPNonce {
-    /// In bytes. A proof with a longer one would not fit the fields that servers take.
-    static let maxLength = 2_048
-
-    /// What a response states, whatever its status; nil if there is none, or with characters that RFC 9449 section 8.1
-    /// does not allow.
-    public static func stated(in fields: HTTPFields) -> String? {
-        guard let nonce = fields["DPoP-Nonce"], (1...maxLength).contains(nonce.utf8.count),
-            nonce.utf8.allSatisfy({ ScopeList.isCharacter($0) })
-        else { return nil }
-        return nonce
-    }
+extension HTTPRequest {
+    /// Adds the field `DPoP`.
+    public mutating func prove(by proof: Secret) { secretFields.append(("DPoP", proof)) }
 }
