@@ -51,8 +51,10 @@ public struct DPoPKey: Sendable, Equatable {
             .init("crv", "P-256"), .init("kty", "EC"), .init("x", .string(Base64URL.encode(x))),
             .init("y", .string(Base64URL.encode(y))),
         ])
-        thumbprint = Base64URL.encode(Digest.sha256(JSON.object(jwk).text))
+        thumbprint = DPoPKey.thumbprint(of: jwk)
     }
+
+    static func thumbprint(of jwk: JSONObject) -> String { Base64URL.encode(Digest.sha256(JSON.object(jwk).text)) }
 
     /// The value of the field `DPoP` for one request (RFC 9449 section 4.2), which a server accepts once. `now` in Unix
     /// seconds by the server's clock; `accessToken` is the token that the request carries; `nonce` is the server's last
