@@ -20,7 +20,7 @@ public struct DPoPKey: Sendable, Equatable {
 
     /// Reads what ``stored`` gave; nil for other text.
     public init?(stored: Secret) {
-        guard var bytes = Base64URL.decode(stored.revealedBytes()), bytes.count == 3 * DPoPKey.length else {
+        guard var bytes = Base64URL.decode(stored.revealedBytes()[...]), bytes.count == 3 * DPoPKey.length else {
             return nil
         }
         defer { bytes.erase() }
