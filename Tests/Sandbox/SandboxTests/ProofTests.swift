@@ -22,7 +22,7 @@ private struct Prover {
 
     func proof(
         _ path: String = "/token", _ method: String = "POST", token: String? = nil, nonce: String? = nil,
-        header change: (inout JSONObject) -> Void = { _ in }, _ changeClaims: (inout JSONObject) -> Void = { _ in }
+        _ changeClaims: (inout JSONObject) -> Void = { _ in }, header change: (inout JSONObject) -> Void = { _ in }
     ) throws -> (String, String) {
         var header: JSONObject = ["typ": "dpop+jwt", "alg": "ES256", "jwk": key.publicKey.webKey]
         var claims: JSONObject = [
@@ -101,12 +101,13 @@ private struct Prover {
         let renewed = await prover.refresh(refreshToken, [used])
         let next = try renewed.json.text("refresh_token")
         let now = visitor.clock.now
+        let other = try Prover(visitor).key.publicKey.webKey
         let wrong = [
             used, try prover.proof("/par"), try prover.proof("/token?x=1"), try prover.proof("/token", "GET"),
             try prover.proof { $0["iat"] = .integer(now - 61) }, try prover.proof { $0["iat"] = .integer(now + 6) },
             try prover.proof { $0["iat"] = nil }, try prover.proof { $0["jti"] = nil },
             try prover.proof(header: { $0["typ"] = "JWT" }), try prover.proof(header: { $0["jwk"] = nil }),
-            try prover.proof(header: { $0["jwk"] = .object(try Prover(visitor).key.publicKey.webKey) }),
+            try prover.proof(header: { $0["jwk"] = .object(other) }),
             try prover.proof(token: "x"), ("DPoP", "a.b.c"),
         ]
         for field in wrong { #expect(await prover.refresh(next, [field]).error == "invalid_dpop_proof") }

@@ -12,7 +12,8 @@ import Testing
     private func part(_ proof: Secret?, _ index: Int) throws -> JSONObject {
         let parts = try #require(proof).revealed().split(separator: ".")
         #expect(parts.count == 3)
-        return try #require(JSON(parsing: try #require(Base64URL.decode(parts[index]))).object)
+        let bytes = try #require(Base64URL.decode(parts[index]))
+        return try #require(try JSON(parsing: bytes).object)
     }
 
     @Test func `is the same after it was stored, and another one each time`() throws {
