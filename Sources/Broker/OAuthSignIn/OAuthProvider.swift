@@ -45,7 +45,7 @@ struct OAuthProvider: SignInProvider {
         do throws(BrokerError) {
             var flow = try AuthorizationFlow(
                 at: provider, request: request, metadata: metadata, redirectURI: redirectURI, guidance: guidance,
-                proofKey: try provider.newProofKey(metadata))
+                proofKey: try provider.proofs.newKey(metadata))
             flow.pushed = try await provider.push(flow, registration)
             return flow
         } catch {
@@ -148,7 +148,7 @@ struct OAuthProvider: SignInProvider {
         let metadata = try await provider.metadata()
         try session.refuseMove(of: account, to: metadata.tokenEndpoint)
         let registration = try await provider.registration(metadata)
-        let proofKey = try provider.proofKey(of: session)
+        let proofKey = try provider.proofs.key(of: session)
         let record = ScopeKeepingRecord(of: metadata, in: provider.vault)
         let known = key.scopes == nil ? nil : await record.known
         if key.scopes != nil, known == .narrows || known == nil && reason == .exposed {

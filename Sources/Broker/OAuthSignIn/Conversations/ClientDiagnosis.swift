@@ -74,7 +74,7 @@ struct ClientDiagnosis: Sendable {
         do throws(BrokerError) {
             let registration = try await provider.registration(metadata)
             let response = try await provider.send(
-                as: registration, at: metadata, provenBy: try provider.newProofKey(metadata), under: nil, request)
+                as: registration, at: metadata, provenBy: try provider.proofs.newKey(metadata), under: nil, request)
             if response.rejectsClient {
                 return Finding(
                     check, .wrong,
@@ -190,7 +190,7 @@ extension Provider {
     /// Throws `.unusableSetting`, or `.misconfigured` if no setting helps, if a sign-in could not succeed.
     func check(_ metadata: ProviderMetadata, for scopes: [String], by method: OAuthMethod) throws(BrokerError) {
         try checkIDTokens(metadata, for: scopes)
-        try checkProofs(metadata, isTakenOver: method == .session)
+        try proofs.check(metadata, isTakenOver: method == .session)
         // The other methods send no authorization request.
         guard method == .browser else { return }
         try BrokerError.reading(

@@ -55,7 +55,24 @@ final class ProofMemory: ProviderMemory {
     }
 }
 
-extension Provider {
+/// The keys of an account's sessions, and their proofs in the requests to its provider (RFC 9449).
+struct Prover: Sendable {
+    let account: Account
+    let rules: OAuthAccount
+    let http: any HTTPClient
+    private let memory: ProofMemory
+    let clock: BrokerClock
+    let record: @Sendable (BrokerFact) -> Void
+
+    init(_ account: Account, by rules: OAuthAccount, _ tools: ProviderTools) {
+        self.account = account
+        self.rules = rules
+        http = tools.http
+        memory = tools.memory()
+        clock = tools.clock
+        record = tools.record
+    }
+
     /// Sends a request, with a proof if there is a key. If the server wants another nonce, or its clock differs from
     /// ours, the request is made and sent once more: neither an assertion of the client nor a proof may be sent twice.
     ///
@@ -70,10 +87,10 @@ extension Provider {
         guard let key else { return try await account.send(request, under: attempt, toProvider: http) }
         let server = ProofTerms.Server(
             origin: try WebURL.origin(of: request.url), role: token == nil ? .authorization : .resource)
-        let terms = proofs.terms(of: server)
+        let terms = self.terms(of: server)
         let response = try await account.send(
             proven(request, by: key, token, terms), under: attempt, toProvider: http)
-        guard let newer = proofs.learn(from: response, of: server, after: terms, now: clock.now()) else {
+        guard let newer = memory.learn(from: response, of: server, after: terms, now: clock.now()) else {
             return response
         }
         if newer.clockLead != terms.clockLead {
@@ -81,7 +98,7 @@ extension Provider {
         }
         let second = try await account.send(
             proven(build(), by: key, token, newer), under: attempt, toProvider: http)
-        _ = proofs.learn(from: second, of: server, after: newer, now: clock.now())
+        _ = memory.learn(from: second, of: server, after: newer, now: clock.now())
         return second
     }
 
@@ -96,12 +113,14 @@ extension Provider {
         request.prove(by: proof)
         return request
     }
-}
 
-/// The keys of sessions.
-extension Provider {
+    /// What the server has said last, for proofs that others send.
+    func terms(of server: ProofTerms.Server) -> ProofTerms { memory.terms(of: server) }
+
+    // MARK: Keys
+
     /// The key of a new session; nil if its tokens are not to be bound.
-    func newProofKey(_ metadata: ProviderMetadata) throws(BrokerError) -> DPoPKey? {
+    func newKey(_ metadata: ProviderMetadata) throws(BrokerError) -> DPoPKey? {
         guard rules.dpop != .off, rules.dpop != .automatic || metadata.offersDPoP else { return nil }
         return try BrokerError.reading(from: account.name.rawValue, try DPoPKey())
     }
@@ -110,7 +129,7 @@ extension Provider {
     ///
     /// - Throws: `signInRequired` for a key that another version has stored. A request without a proof could end the
     ///   session.
-    func proofKey(of session: Session) throws(BrokerError) -> DPoPKey? {
+    func key(of session: Session) throws(BrokerError) -> DPoPKey? {
         guard let stored = session.proofKey else { return nil }
         guard let key = DPoPKey(stored: stored) else { throw .signInRequired(account.name) }
         return key
@@ -120,7 +139,7 @@ extension Provider {
     func tokenUse(hasKey: Bool) -> DPoPUse { !hasKey ? .off : rules.dpop == .off ? .automatic : rules.dpop }
 
     /// Throws if the account's tokens are to be bound, and cannot be.
-    func checkProofs(_ metadata: ProviderMetadata, isTakenOver: Bool = false) throws(BrokerError) {
+    func check(_ metadata: ProviderMetadata, isTakenOver: Bool = false) throws(BrokerError) {
         guard rules.dpop == .required || rules.dpop == .refreshOnly else { return }
         let reason: OAuthReason
         if isTakenOver {
@@ -135,7 +154,7 @@ extension Provider {
     }
 
     /// What is bound; nil if neither the provider nor the account says anything about it.
-    func proofFinding(_ metadata: ProviderMetadata, _ session: Session?) -> Finding? {
+    func finding(_ metadata: ProviderMetadata, _ session: Session?) -> Finding? {
         guard metadata.offersDPoP || session?.proofKey != nil else { return nil }
         let isKeyMissing = session != nil && session?.proofKey == nil && [.required, .refreshOnly].contains(rules.dpop)
         let state: OAuthReason.DPoPState =
@@ -145,7 +164,7 @@ extension Provider {
                 isKeyMissing ? .notBound : rules.dpop == .off ? .off : .nextSignIn
             }
         let origin = (try? WebURL.origin(of: metadata.tokenEndpoint)) ?? ""
-        let terms = proofs.terms(of: ProofTerms.Server(origin: origin, role: .authorization))
+        let terms = terms(of: ProofTerms.Server(origin: origin, role: .authorization))
         return Finding(
             .metadata, isKeyMissing || terms.clockLead != 0 ? .warning : .ok,
             .oauth(

@@ -10,10 +10,9 @@ struct Provider: Sendable {
     let rules: OAuthAccount
     let http: any HTTPClient
     let directory: ProviderDirectory
-    let proofs: ProofMemory
     let vault: any Vault
     let clock: BrokerClock
-    let record: @Sendable (BrokerFact) -> Void
+    let proofs: Prover
 
     /// Userinfo only adds claims to display, so a sign-in waits only briefly for it.
     private static let userinfoTimeout: Duration = .seconds(5)
@@ -102,7 +101,7 @@ struct Provider: Sendable {
     func validate(
         _ response: TokenResponse, for session: Session, key: TokenKey, metadata: ProviderMetadata
     ) async throws(BrokerError) -> Session {
-        let use = tokenUse(hasKey: session.proofKey != nil)
+        let use = proofs.tokenUse(hasKey: session.proofKey != nil)
         let tokens = try BrokerError.reading(from: session.issuer, try response.tokenSet(under: use))
         var renewed = session
         if let idToken = tokens.idToken, let issuer = metadata.issuer {
@@ -241,8 +240,8 @@ struct Provider: Sendable {
         let isBound = session.tokens[.own]?.type == DPoPUse.boundType
         var request = UserinfoRequest.build(endpoint: endpoint, accessToken: token, isBound: isBound)
         request.limits.timeout = Provider.userinfoTimeout
-        let proofKey = isBound ? try proofKey(of: session) : nil
-        guard let response = try? await send(provenBy: proofKey, presenting: token, { request }),
+        let proofKey = isBound ? try proofs.key(of: session) : nil
+        guard let response = try? await proofs.send(provenBy: proofKey, presenting: token, { request }),
             let userinfo = try? await userinfo(in: response, of: session, metadata)
         else { return }
         if let subject = session.subject {
@@ -276,7 +275,7 @@ struct Provider: Sendable {
 extension Provider {
     init(_ account: Account, by rules: OAuthAccount, _ tools: ProviderTools) {
         self.init(
-            account: account, rules: rules, http: tools.http, directory: tools.memory(), proofs: tools.memory(),
-            vault: tools.vault, clock: tools.clock, record: tools.record)
+            account: account, rules: rules, http: tools.http, directory: tools.memory(), vault: tools.vault,
+            clock: tools.clock, proofs: Prover(account, by: rules, tools))
     }
 }

@@ -37,7 +37,7 @@ extension Provider {
                 }
                 do throws(OAuthError) {
                     return try TokenResponse(reading: response)
-                        .tokenSet(under: tokenUse(hasKey: flow.proofKey != nil))
+                        .tokenSet(under: proofs.tokenUse(hasKey: flow.proofKey != nil))
                 } catch {
                     throw CodeExchange.Failure(
                         response: BrokerError(error, ofTokenResponse: response, host: host, at: rules.endpoints)
@@ -59,10 +59,10 @@ extension Provider {
         as registration: ClientRegistration, at metadata: ProviderMetadata, provenBy key: DPoPKey? = nil,
         under attempt: RefreshAttempt?, _ build: (ClientRegistration) -> HTTPRequest
     ) async throws(BrokerError) -> HTTPResponse {
-        let response = try await send(provenBy: key, under: attempt) { build(registration) }
+        let response = try await proofs.send(provenBy: key, under: attempt) { build(registration) }
         guard let inForm = registration.withSecretInForm(by: rules, metadata), OAuthError.rejectsClient(in: response)
         else { return response }
-        let second = try await send(provenBy: key, under: attempt) { build(inForm) }
+        let second = try await proofs.send(provenBy: key, under: attempt) { build(inForm) }
         guard !OAuthError.rejectsClient(in: second) else { return response }
         await directory.note(of: habitKey(metadata)) { $0.takesSecretInForm = true }
         return second

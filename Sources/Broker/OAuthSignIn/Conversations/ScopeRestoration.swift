@@ -140,7 +140,7 @@ struct ScopeExchange: Sendable {
         return Renewal(
             presents: [],
             send: { _, _ throws(BrokerError) in
-                let tokens = try await send(own.value, for: key, provenBy: try provider.proofKey(of: session))
+                let tokens = try await send(own.value, for: key, provenBy: try provider.proofs.key(of: session))
                 return RenewalResponse(refreshToken: nil) { held in
                     var renewed = held
                     renewed.tokens[key] = provider.accessToken(tokens, scope: scopes.joined(separator: " "))
@@ -161,7 +161,7 @@ struct ScopeExchange: Sendable {
         }
         do throws(OAuthError) {
             let tokens = try TokenResponse(reading: response)
-                .tokenSet(under: provider.tokenUse(hasKey: proofKey != nil))
+                .tokenSet(under: provider.proofs.tokenUse(hasKey: proofKey != nil))
             try ExchangedTokenType.check(issued: tokens)
             return tokens
         } catch {

@@ -123,7 +123,7 @@ extension Provider {
         let scopes = request.scopes ?? account.scopes
         try check(metadata, for: scopes, by: .device)
         let parameters = account.authorizationParameters + request.parameters
-        let proofKey = try newProofKey(metadata)
+        let proofKey = try proofs.newKey(metadata)
         let fetched = try await self.registration(metadata)
         let response = try await send(as: fetched, at: metadata, under: nil) { registration in
             DeviceAuthorization.request(
@@ -154,7 +154,7 @@ extension Provider {
         let endpoint = flow.metadata.tokenEndpoint
         let response: HTTPResponse
         do throws(BrokerError) {
-            response = try await send(provenBy: flow.proofKey) {
+            response = try await proofs.send(provenBy: flow.proofKey) {
                 TokenRequest.deviceCode(
                     code, resource: rules.mcp?.resource, registration: registration, endpoint: endpoint)
             }
@@ -186,7 +186,7 @@ extension Provider {
     func session(of response: TokenResponse, _ flow: DeviceFlow) async throws(BrokerError) -> Session {
         let tokens: TokenSet
         do throws(OAuthError) {
-            tokens = try response.tokenSet(under: tokenUse(hasKey: flow.proofKey != nil))
+            tokens = try response.tokenSet(under: proofs.tokenUse(hasKey: flow.proofKey != nil))
         } catch {
             throw BrokerError(error, host: HTTPRequest(url: flow.metadata.tokenEndpoint).host)
                 .unquoting(flow.authorization.deviceCode, flow.registration.secret)

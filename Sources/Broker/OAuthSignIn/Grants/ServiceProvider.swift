@@ -84,9 +84,9 @@ extension ServiceProvider {
         _ key: TokenKey, of session: Session, because reason: RefreshReason
     ) async throws(BrokerError) -> (token: AccessToken, issuer: String, origin: String, proofKey: Secret?) {
         let metadata = try await provider.metadata()
-        try provider.checkProofs(metadata)
-        var proofKey = try provider.proofKey(of: session)
-        if proofKey == nil { proofKey = try provider.newProofKey(metadata) }
+        try provider.proofs.check(metadata)
+        var proofKey = try provider.proofs.key(of: session)
+        if proofKey == nil { proofKey = try provider.proofs.newKey(metadata) }
         let registration = try await provider.registration(metadata)
         let assertion = try await grant.assertion?.fetch()
         let scopes = key.scopes ?? provider.account.scopes
@@ -100,10 +100,10 @@ extension ServiceProvider {
         }
         let tokens: TokenSet
         do throws(BrokerError) {
-            let response = try await provider.send(provenBy: proofKey) { build() ?? request }
+            let response = try await provider.proofs.send(provenBy: proofKey) { build() ?? request }
             do throws(OAuthError) {
                 tokens = try TokenResponse(reading: response)
-                    .tokenSet(under: provider.tokenUse(hasKey: proofKey != nil))
+                    .tokenSet(under: provider.proofs.tokenUse(hasKey: proofKey != nil))
                 try ExchangedTokenType.check(issued: tokens)
             } catch {
                 throw BrokerError(error, host: request.host).unquoting(registration.secret, assertion?.text)

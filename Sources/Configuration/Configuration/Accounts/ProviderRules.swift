@@ -164,7 +164,7 @@ extension AccountReader {
         return mode
     }
 
-    /// At an MCP server what its issuer offers: Ringback itself sends the requests to the server.
+    /// At an MCP server what it and its issuer offer: Ringback itself sends the requests to the server.
     func readDPoP(of provider: AccountProvider) -> DPoPUse {
         let key = "dpop"
         refuseAtProject(key, provider)

@@ -8,7 +8,7 @@ public enum DPoPUse: String, Sendable, Equatable, CaseIterable {
     case refreshOnly = "refresh-only"
     /// The access token is bound, too.
     case required
-    /// If the server offers it. Both types of access tokens are accepted.
+    /// If the servers offer it. Both types of access tokens are accepted.
     case automatic = "auto"
 
     /// The `token_type` of a bound access token.
@@ -64,10 +64,11 @@ public enum DPoPNonce {
     /// In bytes. A proof with a longer one would not fit the fields that servers take.
     static let maxLength = 2_048
 
-    /// What a response states, whatever its status; nil if there is none, or with characters that RFC 9449 section 8.1
-    /// does not allow.
+    /// What a response states, whatever its status; nil if there is none, or more than one (RFC 9449 section 8.1), and for
+    /// characters that are not allowed there.
     public static func stated(in fields: HTTPFields) -> String? {
-        guard let nonce = fields["DPoP-Nonce"], (1...maxLength).contains(nonce.utf8.count),
+        let stated = fields[all: "DPoP-Nonce"]
+        guard stated.count == 1, let nonce = stated.first, (1...maxLength).contains(nonce.utf8.count),
             nonce.utf8.allSatisfy({ ScopeList.isCharacter($0) })
         else { return nil }
         return nonce

@@ -87,6 +87,7 @@ import Testing
             #expect((DPoPNonce.stated(in: HTTPFields([("dpop-nonce", value)])) != nil) == isTaken, "\(value)")
         }
         #expect(DPoPNonce.stated(in: HTTPFields()) == nil)
+        #expect(DPoPNonce.stated(in: HTTPFields([("DPoP-Nonce", "a"), ("DPoP-Nonce", "a")])) == nil)
     }
 
     @Test func `a proof is refused by an error, or by a challenge`() {
