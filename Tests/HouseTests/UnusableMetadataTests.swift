@@ -23,6 +23,10 @@ extension `A provider with habits of its own` {
                 testDescription: "pushed requests without an endpoint", perturbation: nil,
                 line: "pushed_authorization_requests = \"required\"", options: nil,
                 words: "requires pushed authorization requests", advice: ""),
+            Refusal(
+                testDescription: "tokens that the provider binds to no key", perturbation: nil,
+                line: "dpop = \"required\"", options: ["--dpop", "required"],
+                words: "do not offer to bind tokens to a key", advice: "Look at --dpop."),
         ]
     }
 

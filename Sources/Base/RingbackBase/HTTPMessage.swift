@@ -50,6 +50,11 @@ extension Secret {
     package static func bearer(_ token: Secret) -> Secret {
         Secret(bytes: Array("Bearer ".utf8) + token.revealedBytes())
     }
+
+    /// The same for a token that is bound to a key (RFC 9449 section 7.1).
+    package static func dpop(_ token: Secret) -> Secret {
+        Secret(bytes: Array("DPoP ".utf8) + token.revealedBytes())
+    }
 }
 
 /// Limits of time and size for one request.

@@ -14,6 +14,7 @@ public struct OAuthAccount: Sendable {
     /// Every authorization response must carry `iss` (RFC 9207), whatever the metadata say.
     public var requiresIssuerInResponse = false
     public var pushedRequests = Account.PushedRequests.automatic
+    public var dpop = DPoPUse.off
     /// `offline_access` is requested with `prompt=consent` (OpenID Connect Core section 11).
     public var asksConsentForOfflineAccess = false
     /// How tokens are requested without a user; nil if users sign in.

@@ -44,8 +44,9 @@ struct OAuthProvider: SignInProvider {
         let redirectURI = try await context.openRedirect(account.redirectURI, of: account.name)
         do throws(BrokerError) {
             var flow = try AuthorizationFlow(
-                at: provider, request: request, metadata: metadata, redirectURI: redirectURI, guidance: guidance)
-            flow.pushed = try await provider.push(flow.authorization, metadata, registration)
+                at: provider, request: request, metadata: metadata, redirectURI: redirectURI, guidance: guidance,
+                proofKey: try provider.proofs.newKey(metadata))
+            flow.pushed = try await provider.push(flow, registration)
             return flow
         } catch {
             await context.closeRedirect(redirectURI, of: account.name)
@@ -96,8 +97,7 @@ struct OAuthProvider: SignInProvider {
     func renewPage(of flow: Flow) async throws(BrokerError) -> any AwaitedSignIn {
         guard var awaited = flow.awaited as? AuthorizationFlow else { return flow.awaited }
         // Nil if the provider accepts no pushed requests any more: then the URL has all parameters.
-        awaited.pushed = try await provider.push(
-            awaited.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
+        awaited.pushed = try await provider.push(awaited, try await provider.registration(awaited.metadata))
         return awaited
     }
 
@@ -113,9 +113,8 @@ struct OAuthProvider: SignInProvider {
     ) async throws(BrokerError) -> AuthorizationFlow {
         var fresh = try AuthorizationFlow(
             at: provider, request: request, metadata: awaited.metadata, redirectURI: awaited.redirectURI,
-            guidance: awaited.guidance)
-        fresh.pushed = try await provider.push(
-            fresh.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
+            guidance: awaited.guidance, proofKey: awaited.proofKey)
+        fresh.pushed = try await provider.push(fresh, try await provider.registration(awaited.metadata))
         return fresh
     }
 
@@ -149,6 +148,7 @@ struct OAuthProvider: SignInProvider {
         let metadata = try await provider.metadata()
         try session.refuseMove(of: account, to: metadata.tokenEndpoint)
         let registration = try await provider.registration(metadata)
+        let proofKey = try provider.proofs.key(of: session)
         let record = ScopeKeepingRecord(of: metadata, in: provider.vault)
         let known = key.scopes == nil ? nil : await record.known
         if key.scopes != nil, known == .narrows || known == nil && reason == .exposed {
@@ -172,8 +172,8 @@ struct OAuthProvider: SignInProvider {
                 let (response, isRefused) = try await ScopeRestoration.attempt(restoration, key) {
                     key throws(BrokerError) in
                     try await provider.refresh(
-                        token, under: attempt, key: key, metadata: metadata, registration: registration,
-                        because: reason)
+                        token, provenBy: proofKey, under: attempt, key: key, metadata: metadata,
+                        registration: registration, because: reason)
                 }
                 return RenewalResponse(refreshToken: response.refreshToken) { held throws(BrokerError) in
                     var renewed = try await provider.validate(response, for: held, key: key, metadata: metadata)

@@ -46,6 +46,31 @@ public enum OAuthReason: KindReason, Equatable {
     /// The provider has no sign-in on another device. `isConfigured`: its endpoints are those of the configuration.
     case noDeviceEndpoint(AccountName, isConfigured: Bool)
 
+    // MARK: Tokens that are bound to a key
+
+    /// `use` is the value of the setting `dpop`.
+    case dpopNotOffered(AccountName, use: String, host: String)
+    case dpopOfOtherProgram(AccountName, use: String)
+    /// `clockLead`: seconds by which the provider's clock is ahead of ours; 0 if that has not mattered.
+    case dpop(host: String, DPoPState, clockLead: Int)
+
+    public enum DPoPState: Sendable, Equatable {
+        case off, nextSignIn, bound, refreshTokenBound
+        /// The session has no key, and the configuration wants one.
+        case notBound
+
+        /// The end of a sentence.
+        fileprivate var sentence: String {
+            switch self {
+            case .off: "offers to bind tokens to a key (DPoP), which is off for this account"
+            case .nextSignIn: "offers to bind tokens to a key (DPoP), as the next sign-in asks it to"
+            case .bound: "binds the session's tokens to its key (DPoP)"
+            case .refreshTokenBound: "was asked to bind the session's refresh token to its key (DPoP)"
+            case .notBound: "offers to bind tokens to a key (DPoP), and those of the session are not: sign in again"
+            }
+        }
+    }
+
     // MARK: MCP servers
 
     case mcpOtherIssuer(AccountName, configured: String, announced: String)
@@ -140,6 +165,17 @@ public enum OAuthReason: KindReason, Equatable {
                 + (isConfigured
                     ? " If it has an endpoint for that, add it to the account's endpoints as device_authorization."
                     : "")
+        case .dpopNotOffered(let name, let use, let host):
+            "dpop = \"\(use)\" cannot be used for \(name): the metadata of \(host) do not offer to bind tokens to a key "
+                + "with ES256 (dpop_signing_alg_values_supported, RFC 9449). Leave dpop out."
+        case .dpopOfOtherProgram(let name, let use):
+            "\(name) has dpop = \"\(use)\", and the tokens of another program are bound to no key of Ringback. Sign in "
+                + "instead."
+        case .dpop(let host, let state, let lead):
+            "\(host) \(state.sentence)."
+                + (lead == 0
+                    ? ""
+                    : " Proofs are dated by its clock: this machine's is \(abs(lead)) s \(lead > 0 ? "behind" : "ahead").")
         case .mcpOtherIssuer(let name, let configured, let announced):
             "The MCP server of \(name) does not name \(configured) as its authorization server, but \(announced). "
                 + "If you trust it, set issuer to it, and client_id to a client that is registered there."

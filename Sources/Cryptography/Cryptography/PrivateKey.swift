@@ -53,6 +53,15 @@ public struct PrivateKey: Sendable {
         return halves
     }
 
+    /// `d` of an elliptic curve's key (RFC 7518 section 6.2.2.1), as long as a coordinate, for storing the key. Throws
+    /// `failed` for other keys.
+    public func privateNumber() throws(CryptographyError) -> Secret {
+        guard case .ellipticCurve(let curve, _, _) = publicKey.parts else { throw .failed(operation: "read a key") }
+        var bytes = try handle.number(OSSL_PKEY_PARAM_PRIV_KEY, length: curve.coordinateLength)
+        defer { bytes.erase() }
+        return Secret(bytes: bytes)
+    }
+
     private static func makeHandle(_ family: Family) throws(CryptographyError) -> KeyHandle {
         defer { ERR_clear_error() }
         let type =

@@ -40,6 +40,7 @@ extension Account {
             case .never: .never
             case .required: .required
             }
+        oauth.dpop = account.dpop
         oauth.grant = ServiceGrant(account)
         // A registration is found by what the account is bound to, which is complete only now.
         if account.clientSecret == .registered { oauth.clientSecret = .registered(for: self, in: secrets.vault) }

@@ -44,10 +44,13 @@ struct SandboxRequest: Sendable {
     }
 
     /// The token of the only `Authorization` field, if its scheme is `Bearer` (RFC 6750 section 2.1).
-    var bearer: String? {
+    var bearer: String? { credentials("bearer") }
+
+    /// The same for any scheme, in lower case.
+    func credentials(_ scheme: String) -> String? {
         let lines = fields[all: "Authorization"]
         let words = (lines.first ?? "").split(separator: " ", omittingEmptySubsequences: true)
-        guard lines.count == 1, words.count == 2, words[0].lowercased() == "bearer" else { return nil }
+        guard lines.count == 1, words.count == 2, words[0].lowercased() == scheme else { return nil }
         return String(words[1])
     }
 
@@ -153,7 +156,7 @@ enum Responses {
     static func refusal(_ refusal: OAuthError) -> ServerResponse {
         var fields: [(String, String)] = []
         if let challenge = refusal.challenge {
-            let error = challenge == "Bearer" ? ", error=\"\(refusal.code)\"" : ""
+            let error = challenge != "Basic" ? ", error=\"\(refusal.code)\"" : ""
             fields.append(("WWW-Authenticate", "\(challenge) realm=\"sandbox\"\(error)"))
         }
         let body: JSONObject = ["error": refusal.code, "error_description": refusal.description]

@@ -67,6 +67,8 @@ public final class RecordKeeper: Sendable {
             write("id_token_dropped", account, error, with: ["reason": reason.map { bounded($0.sentence) }])
         case .scopesLost(let account, let scopes):
             write("scopes_lost", account, with: ["scope": bounded(scopes.joined(separator: " "))])
+        case .clockDiffers(let account, let host, let seconds):
+            write("clock_differs", account, with: ["host": bounded(host), "seconds": seconds])
         case .revocationPostponed(let account, let error): write("revocation_postponed", account, error)
         case .revocationDelivered(let account): write("revocation_delivered", account)
         case .revocationNotOffered(let account): write("revocation_not_offered", account)

@@ -12,6 +12,9 @@ final class FakeProvider: Sendable {
         let endpoint: Endpoint
         let url: String
         let form: [String: String]
+        /// The value of the field `DPoP`.
+        let proof: String?
+        let authorization: String?
     }
 
     enum Turn: Sendable {
@@ -139,7 +142,11 @@ final class FakeProvider: Sendable {
         let pairs = (try? FormEncoding.parse(request.body?.revealedBytes() ?? [])) ?? []
         let form = Dictionary(pairs.map { ($0.name, $0.value) }) { $1 }
         let gate = state.withLock { state in
-            state.requests.append(Request(endpoint: endpoint, url: request.url, form: form))
+            state.requests.append(
+                Request(
+                    endpoint: endpoint, url: request.url, form: form,
+                    proof: request.secretFields.first { $0.name == "DPoP" }?.value.revealed(),
+                    authorization: request.authorization?.revealed()))
             return state.gates[endpoint]
         }
         if let gate, await gate.wait() == nil { throw .cancelled }

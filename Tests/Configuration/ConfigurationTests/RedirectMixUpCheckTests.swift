@@ -1,4 +1,5 @@
 import Configuration
+import OAuth
 import Testing
 
 @Suite struct `Accounts that share a redirect URI` {
@@ -101,6 +102,27 @@ import Testing
             try mistakes("\(key) = \"required\"\n" + hand + "pushed_authorization_request = \"https://a.example/p\"")
                 == [])
         #expect(try mistakes("\(key) = \"maybe\"\n" + hand) == ["accounts.a.\(key)"])
+    }
+
+    @Test func `tokens are bound where that is configured, and at an MCP server where it is offered`() throws {
+        let folder = try Folder()
+        try folder.write(
+            """
+            [accounts.a]
+            issuer = "https://id.example"
+            client_id = "c"
+            [accounts.b]
+            issuer = "https://id.example"
+            client_id = "c"
+            dpop = "refresh-only"
+            [accounts.c]
+            mcp = "https://mcp.example/mcp"
+            [accounts.d]
+            mcp = "https://mcp.example/mcp"
+            dpop = "off"
+            """)
+        let accounts = try folder.load().accounts.sorted { $0.name < $1.name }
+        #expect(accounts.map(\.dpop.rawValue) == ["off", "refresh-only", "auto", "off"])
     }
 
     @Test func `form_post is refused where the provider is known not to have it`() throws {

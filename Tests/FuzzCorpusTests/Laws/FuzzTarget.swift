@@ -27,6 +27,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "events", check: EventLaw.check),
         FuzzTarget(name: "http-answer", check: HTTPAnswerLaw.check),
         FuzzTarget(name: "userinfo", check: UserinfoLaw.check),
+        FuzzTarget(name: "proof", check: ProofLaw.check),
         FuzzTarget(name: "provider-answer", check: ProviderAnswerLaw.check),
         FuzzTarget(name: "client-key", check: ClientKeyLaw.check),
         FuzzTarget(name: "redirect-uri", check: RedirectLaw.check),

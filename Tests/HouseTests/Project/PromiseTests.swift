@@ -38,7 +38,7 @@ import Testing
         ("client_authentication = \"tls_client_auth\"", "client_authentication"),
         ("client_authentication = \"self_signed_tls_client_auth\"", "client_authentication"),
         ("tls_client_certificate = \"/etc/c.pem\"", "unknown key"),
-        ("dpop = true", "unknown key"),
+        ("dpop = \"always\"", "dpop"),
         ("response_mode = \"jwt\"", "response_mode"), ("response_mode = \"query.jwt\"", "response_mode"),
         ("response_mode = \"fragment\"", "response_mode"), ("response_type = \"id_token token\"", "unknown key"),
         ("authorization_params = { request = \"eyJ\" }", "request"),
@@ -63,7 +63,7 @@ import Testing
         let text = try Document(path: "docs/configuration.md").text
         let section = try #require(text.split(separator: "## Not supported").last)
         for feature in [
-            "DPoP", "mutual TLS", "JAR", "JARM", "CIBA", "password grant", "JWE", "back-channel", "initiate_login_uri",
+            "mutual TLS", "JAR", "JARM", "CIBA", "password grant", "JWE", "back-channel", "initiate_login_uri",
             "WebFinger",
         ] {
             #expect(section.contains(feature), "\(feature)")

@@ -37,7 +37,8 @@ import Testing
             "device_answer": ["interval": .null, "user_code": "x"], "registration": "token",
             "initial_access_token": "x", "registered_authentication": "client_secret_post",
             "registered_secret_lifetime": 60,
-            "pushed_requests": "required", "pushed_status": 200, "require_response_type": true,
+            "pushed_requests": "required", "dpop": "offered", "dpop_binds": "refresh_tokens", "dpop_nonce": "once",
+            "pushed_status": 200, "require_response_type": true,
             "require_nonce": true, "omit_kid": true, "latency": ["token": 10],
             "endpoints": ["token": "http://127.0.0.1:9/token"], "auto_approve": "bob",
         ]

@@ -59,6 +59,9 @@ public enum BrokerFact: Sendable {
     case idTokenDropped(AccountName, BrokerError)
     /// A request for a downscoped token cost the session these scopes; a sign-in brings them back.
     case scopesLost(AccountName, [String])
+    /// The provider refused a proof (RFC 9449) for its time: its clock is ahead of ours by `seconds`. Proofs are dated by
+    /// its clock from now on.
+    case clockDiffers(AccountName, host: String, seconds: Int)
     /// A revocation could not be sent to the provider. It is tried again.
     case revocationPostponed(AccountName, BrokerError)
     case revocationDelivered(AccountName)

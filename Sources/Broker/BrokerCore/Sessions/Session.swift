@@ -102,6 +102,9 @@ public struct Session: Sendable, Equatable {
     public var refreshToken: Secret?
     /// A newer refresh token, which is presented first; nil where the last response was validated.
     public var unvalidated: Unvalidated?
+    /// The private key to which the tokens are bound (RFC 9449), in the stored form of its kind of account; nil if they
+    /// are not bound.
+    public var proofKey: Secret?
     public var identity: Identity?
     public var subject: String?
     public var user: JSONObject?
@@ -238,8 +241,11 @@ extension Session {
     /// has none: Google sends one with the user's first consent only. `isSameFamily`: it also renews this one's tokens.
     mutating func keepRefreshToken(of held: Session, isSameFamily: Bool) {
         guard !isRefreshable, held.isRefreshable, subject != nil, isSameUser(as: held),
-            tokenEndpointOrigin == held.tokenEndpointOrigin, scopes.isSubset(of: held.scopes), isSameFamily
+            tokenEndpointOrigin == held.tokenEndpointOrigin, scopes.isSubset(of: held.scopes), isSameFamily,
+            // A refresh token is presented with the key that it is bound to, and so is an access token.
+            held.proofKey == nil || tokens.values.allSatisfy({ $0.type == "Bearer" })
         else { return }
+        proofKey = held.proofKey ?? proofKey
         keep(refreshTokens: held.refreshTokens)
         downscopedTo = held.downscopedTo
         rotation = held.rotation

@@ -18,7 +18,7 @@ enum SessionRecord {
             "user": session.user, "scope": session.scope, "boot_id": bootID,
             "machine_id": machineID.isEmpty ? nil : machineID, "moved": session.hasMoved ? true : nil,
             "rotates": session.rotation == .unknown ? nil : session.rotation == .rotates, "end": session.end?.json,
-            "identity": session.identity.map(encode),
+            "proof_key": session.proofKey?.revealed(), "identity": session.identity.map(encode),
             "attachments": session.attachments.isEmpty ? nil : encode(session.attachments),
             "ends_all": endsAll ? true : nil, "tokens": session.tokens.map { encode($0.key, $0.value) },
         ]
@@ -103,6 +103,7 @@ enum SessionRecord {
         session.unvalidated = secret(object["successor"]).map { token in
             Session.Unvalidated(token, presented: secret(object["presented"]))
         }
+        session.proofKey = secret(object["proof_key"])
         session.identity = object["identity"]?.object.flatMap { decodeIdentity($0, reader) }
         session.subject = object["subject"]?.string
         session.user = object["user"]?.object
@@ -153,7 +154,7 @@ enum SessionRecord {
     private static let members: Set<String> = [
         "version", "issuer", "token_endpoint_origin", "signed_in_at", "refresh_token", "successor", "subject", "user",
         "scope", "boot_id", "rotates", "end", "identity", "tokens", "attachments", "ends_all", "ended", "word",
-        "message", "presented", "downscoped_to", "lost_scopes", "machine_id", "moved",
+        "message", "presented", "downscoped_to", "lost_scopes", "machine_id", "moved", "proof_key",
     ]
 
     private static func decodeIdentity(_ object: JSONObject, _ reader: DeadlineReader) -> Session.Identity? {

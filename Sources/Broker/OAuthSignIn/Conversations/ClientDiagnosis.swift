@@ -73,7 +73,8 @@ struct ClientDiagnosis: Sendable {
         let (endpoint, host) = (metadata.tokenEndpoint, HTTPRequest(url: metadata.tokenEndpoint).host)
         do throws(BrokerError) {
             let registration = try await provider.registration(metadata)
-            let response = try await provider.send(as: registration, at: metadata, under: nil, request)
+            let response = try await provider.send(
+                as: registration, at: metadata, provenBy: try provider.proofs.newKey(metadata), under: nil, request)
             if response.rejectsClient {
                 return Finding(
                     check, .wrong,
@@ -189,6 +190,7 @@ extension Provider {
     /// Throws `.unusableSetting`, or `.misconfigured` if no setting helps, if a sign-in could not succeed.
     func check(_ metadata: ProviderMetadata, for scopes: [String], by method: OAuthMethod) throws(BrokerError) {
         try checkIDTokens(metadata, for: scopes)
+        try proofs.check(metadata, isTakenOver: method == .session)
         // The other methods send no authorization request.
         guard method == .browser else { return }
         try BrokerError.reading(

@@ -44,6 +44,7 @@ struct ProviderDiagnosis: Sendable {
             let text = "The metadata of \(host) have members that are not used: \(causes)."
             findings.append(Finding(.metadata, .warning, .stated(text)))
         }
+        if let metadata, let finding = provider.proofs.finding(metadata, session) { findings.append(finding) }
         guard !isOfService else { return Diagnosis(findings, awaitsCallbacks: false) }
         if !findings.contains(where: { $0.level == .wrong }), let metadata, let mistake = await mistake(metadata) {
             findings.append(mistake)

@@ -12,6 +12,7 @@ struct Provider: Sendable {
     let directory: ProviderDirectory
     let vault: any Vault
     let clock: BrokerClock
+    let proofs: Prover
 
     /// Userinfo only adds claims to display, so a sign-in waits only briefly for it.
     private static let userinfoTimeout: Duration = .seconds(5)
@@ -66,11 +67,12 @@ struct Provider: Sendable {
     }
 
     func refresh(
-        _ refreshToken: Secret, under attempt: RefreshAttempt, key: TokenKey, metadata: ProviderMetadata,
-        registration: ClientRegistration, because reason: RefreshReason
+        _ refreshToken: Secret, provenBy proofKey: DPoPKey?, under attempt: RefreshAttempt, key: TokenKey,
+        metadata: ProviderMetadata, registration: ClientRegistration, because reason: RefreshReason
     ) async throws(BrokerError) -> TokenResponse {
         do throws(BrokerError) {
-            let response = try await send(as: registration, at: metadata, under: attempt) { registration in
+            let response = try await send(as: registration, at: metadata, provenBy: proofKey, under: attempt) {
+                registration in
                 TokenRequest.refresh(
                     token: refreshToken, scope: key.scopes, audience: key.audience,
                     resource: key.resource ?? rules.mcp?.resource,
@@ -99,7 +101,8 @@ struct Provider: Sendable {
     func validate(
         _ response: TokenResponse, for session: Session, key: TokenKey, metadata: ProviderMetadata
     ) async throws(BrokerError) -> Session {
-        let tokens = try BrokerError.reading(from: session.issuer, try response.tokenSet())
+        let use = proofs.tokenUse(hasKey: session.proofKey != nil)
+        let tokens = try BrokerError.reading(from: session.issuer, try response.tokenSet(under: use))
         var renewed = session
         if let idToken = tokens.idToken, let issuer = metadata.issuer {
             var expected = expectations(metadata)
@@ -234,9 +237,11 @@ struct Provider: Sendable {
         to session: inout Session, _ metadata: ProviderMetadata, _ token: Secret
     ) async throws(BrokerError) {
         guard let endpoint = metadata.userinfoEndpoint else { return }
-        var request = UserinfoRequest.build(endpoint: endpoint, accessToken: token)
+        let isBound = session.tokens[.own]?.type == DPoPUse.boundType
+        var request = UserinfoRequest.build(endpoint: endpoint, accessToken: token, isBound: isBound)
         request.limits.timeout = Provider.userinfoTimeout
-        guard let response = try? await account.send(request, toProvider: http),
+        let proofKey = isBound ? try proofs.key(of: session) : nil
+        guard let response = try? await proofs.send(provenBy: proofKey, presenting: token, { request }),
             let userinfo = try? await userinfo(in: response, of: session, metadata)
         else { return }
         if let subject = session.subject {
@@ -271,6 +276,6 @@ extension Provider {
     init(_ account: Account, by rules: OAuthAccount, _ tools: ProviderTools) {
         self.init(
             account: account, rules: rules, http: tools.http, directory: tools.memory(), vault: tools.vault,
-            clock: tools.clock)
+            clock: tools.clock, proofs: Prover(account, by: rules, tools))
     }
 }

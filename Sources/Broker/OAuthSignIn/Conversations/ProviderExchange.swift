@@ -8,7 +8,7 @@ extension Provider {
         let registration = try await registration(flow.metadata)
         let tokens = try await redeem(code, of: flow, registration)
         var session = try await session(
-            of: tokens, at: flow.metadata, askedFor: flow.scopes,
+            of: tokens, boundTo: flow.proofKey, at: flow.metadata, askedFor: flow.scopes,
             evidence: SignInEvidence(
                 needsIDToken: flow.nonce != nil, nonce: flow.nonce, code: code, maxAge: flow.authorization.maxAge))
         session.identity?.nonceSource = flow.nonceSource
@@ -25,7 +25,9 @@ extension Provider {
             { () throws(CodeExchange.Failure) in
                 let response: HTTPResponse
                 do throws(BrokerError) {
-                    response = try await send(as: registration, at: flow.metadata, under: nil) { registration in
+                    response = try await send(
+                        as: registration, at: flow.metadata, provenBy: flow.proofKey, under: nil
+                    ) { registration in
                         TokenRequest.authorizationCode(
                             code: code, verifier: flow.pkce.verifier, redirectURI: flow.redirectURI,
                             resource: flow.authorization.resource, registration: registration, endpoint: endpoint)
@@ -34,7 +36,8 @@ extension Provider {
                     throw CodeExchange.Failure(sending: error, to: host)
                 }
                 do throws(OAuthError) {
-                    return try TokenResponse(reading: response).tokenSet()
+                    return try TokenResponse(reading: response)
+                        .tokenSet(under: proofs.tokenUse(hasKey: flow.proofKey != nil))
                 } catch {
                     throw CodeExchange.Failure(
                         response: BrokerError(error, ofTokenResponse: response, host: host, at: rules.endpoints)
@@ -49,15 +52,17 @@ extension Provider {
     /// method, `client_secret_basic` is tried first. If the provider rejects the client, `client_secret_post` is tried
     /// once (RFC 6749 section 2.3.1). If that works, it is remembered.
     ///
-    /// - Parameter attempt: what a request needs that presents a refresh token; nil for any other request.
+    /// - Parameters:
+    ///   - key: the key to which the tokens are bound; nil if they are not.
+    ///   - attempt: what a request needs that presents a refresh token; nil for any other request.
     func send(
-        as registration: ClientRegistration, at metadata: ProviderMetadata, under attempt: RefreshAttempt?,
-        _ build: (ClientRegistration) -> HTTPRequest
+        as registration: ClientRegistration, at metadata: ProviderMetadata, provenBy key: DPoPKey? = nil,
+        under attempt: RefreshAttempt?, _ build: (ClientRegistration) -> HTTPRequest
     ) async throws(BrokerError) -> HTTPResponse {
-        let response = try await account.send(build(registration), under: attempt, toProvider: http)
+        let response = try await proofs.send(provenBy: key, under: attempt) { build(registration) }
         guard let inForm = registration.withSecretInForm(by: rules, metadata), OAuthError.rejectsClient(in: response)
         else { return response }
-        let second = try await account.send(build(inForm), under: attempt, toProvider: http)
+        let second = try await proofs.send(provenBy: key, under: attempt) { build(inForm) }
         guard !OAuthError.rejectsClient(in: second) else { return response }
         await directory.note(of: habitKey(metadata)) { $0.takesSecretInForm = true }
         return second
@@ -116,8 +121,9 @@ extension Provider {
     /// browser. If optional pushing fails, but not for a rejected client, this request and later ones go through the
     /// browser.
     func push(
-        _ authorization: AuthorizationRequest, _ metadata: ProviderMetadata, _ registration: ClientRegistration
+        _ flow: AuthorizationFlow, _ registration: ClientRegistration
     ) async throws(BrokerError) -> PushedPage? {
+        let (authorization, metadata) = (flow.authorization, flow.metadata)
         let isRequired = requiresPushes(metadata)
         if rules.pushedRequests == .never { return nil }
         guard let endpoint = metadata.pushedAuthorizationRequestEndpoint else {
@@ -128,7 +134,8 @@ extension Provider {
         if !isRequired, await habits(metadata).refusesPushes { return nil }
         var isClientRefused = false
         do throws(BrokerError) {
-            let response = try await send(as: registration, at: metadata, under: nil) { registration in
+            let response = try await send(as: registration, at: metadata, provenBy: flow.proofKey, under: nil) {
+                registration in
                 PushedAuthorization.request(authorization, registration: registration, endpoint: endpoint)
             }
             isClientRefused = PushedAuthorization.rejectsClient(in: response)
@@ -169,6 +176,7 @@ extension BrokerError {
         case .provider(.unreachable), .provider(.untrusted), .provider(.wrongScheme), .provider(.rateLimited),
             .provider(.unavailable), .provider(.failing):
             true
+        case .provider(.refused(let code, _)): DPoPRefusal(rawValue: code) != nil
         default: false
         }
     }

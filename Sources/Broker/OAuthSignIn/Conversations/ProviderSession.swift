@@ -13,9 +13,11 @@ struct SignInEvidence: Sendable {
 
 extension Provider {
     func session(
-        of tokens: TokenSet, at metadata: ProviderMetadata, askedFor scopes: [String], evidence: SignInEvidence
+        of tokens: TokenSet, boundTo key: DPoPKey? = nil, at metadata: ProviderMetadata, askedFor scopes: [String],
+        evidence: SignInEvidence
     ) async throws(BrokerError) -> Session {
         var session = try session(of: tokens, at: metadata, askedFor: scopes)
+        session.proofKey = key?.stored
         if scopes.contains("openid") { try await adopt(tokens, into: &session, metadata, evidence) }
         try await addUserinfo(to: &session, metadata, tokens.accessToken)
         return session

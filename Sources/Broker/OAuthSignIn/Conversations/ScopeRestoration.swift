@@ -140,7 +140,7 @@ struct ScopeExchange: Sendable {
         return Renewal(
             presents: [],
             send: { _, _ throws(BrokerError) in
-                let tokens = try await send(own.value, for: key)
+                let tokens = try await send(own.value, for: key, provenBy: try provider.proofs.key(of: session))
                 return RenewalResponse(refreshToken: nil) { held in
                     var renewed = held
                     renewed.tokens[key] = provider.accessToken(tokens, scope: scopes.joined(separator: " "))
@@ -149,15 +149,19 @@ struct ScopeExchange: Sendable {
             }, meaning: { _ in .requestOnly(isUnchanged: true) })
     }
 
-    private func send(_ token: Secret, for key: TokenKey) async throws(BrokerError) -> TokenSet {
-        let response = try await provider.send(as: registration, at: metadata, under: nil) { registration in
+    private func send(
+        _ token: Secret, for key: TokenKey, provenBy proofKey: DPoPKey?
+    ) async throws(BrokerError) -> TokenSet {
+        let response = try await provider.send(as: registration, at: metadata, provenBy: proofKey, under: nil) {
+            registration in
             TokenRequest.tokenExchange(
                 subjectToken: token, type: .accessToken, scope: key.scopes, audience: key.audience,
                 resource: key.resource ?? provider.rules.mcp?.resource, registration: registration,
                 endpoint: metadata.tokenEndpoint)
         }
         do throws(OAuthError) {
-            let tokens = try TokenResponse(reading: response).tokenSet()
+            let tokens = try TokenResponse(reading: response)
+                .tokenSet(under: provider.proofs.tokenUse(hasKey: proofKey != nil))
             try ExchangedTokenType.check(issued: tokens)
             return tokens
         } catch {

@@ -15,6 +15,8 @@ struct AuthorizationFlow: Sendable {
     let nonceSource: Secret?
     /// Who issues the tokens, for an account at an MCP server.
     let mcp: MCPConnection?
+    /// The key to which the tokens are to be bound, for all pages of the flow; nil if they are not.
+    let proofKey: DPoPKey?
     /// For which user the page is meant.
     let guidance: UserGuidance
     /// The pushed request, if it was pushed (RFC 9126).
@@ -28,19 +30,22 @@ struct AuthorizationFlow: Sendable {
 
     init(
         at provider: Provider, request: SignInRequest, metadata: ProviderMetadata, redirectURI: String,
-        guidance: UserGuidance = UserGuidance()
+        guidance: UserGuidance = UserGuidance(), proofKey: DPoPKey? = nil
     ) throws(BrokerError) {
         let (account, rules) = (provider.account, provider.rules)
         let pkce = PKCE()
         let scopes = request.scopes ?? account.scopes
         let source = scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil
-        authorization = try BrokerError.reading(
+        var authorization = try BrokerError.reading(
             from: account.name.rawValue,
             try AuthorizationRequest(
                 endpoint: metadata.authorizationEndpoint, clientID: account.clientID, redirectURI: redirectURI,
                 scopes: scopes, state: RandomToken.base64URL(bits: 256), nonce: source.map(AuthorizationFlow.digest),
                 codeChallenge: pkce.challenge, responseMode: rules.responseMode, resource: rules.mcp?.resource,
                 additionalParameters: rules.parameters(of: request, for: scopes, guidance, metadata, at: account)))
+        authorization.keyThumbprint = proofKey?.thumbprint
+        self.authorization = authorization
+        self.proofKey = proofKey
         self.metadata = metadata
         self.redirectURI = redirectURI
         requiresIssuer = rules.requiresIssuerInResponse

@@ -13,6 +13,8 @@ struct DeviceFlow: Sendable {
     let registration: ClientRegistration
     /// Who issues the tokens, for an account at an MCP server.
     let mcp: MCPConnection?
+    /// The key to which the tokens are to be bound; nil if they are not.
+    let proofKey: DPoPKey?
     let authorization: DeviceAuthorization
     let receivedAt: BootInstant
     /// When the next polling request is due. The requests and the loop that waits share it.
@@ -28,9 +30,10 @@ struct DeviceFlow: Sendable {
 
     init(
         metadata: ProviderMetadata, scopes: [String], registration: ClientRegistration, mcp: MCPConnection? = nil,
-        authorization: DeviceAuthorization, receivedAt: BootInstant
+        proofKey: DPoPKey? = nil, authorization: DeviceAuthorization, receivedAt: BootInstant
     ) {
         self.mcp = mcp
+        self.proofKey = proofKey
         self.metadata = metadata
         self.scopes = scopes
         self.registration = registration
@@ -120,6 +123,7 @@ extension Provider {
         let scopes = request.scopes ?? account.scopes
         try check(metadata, for: scopes, by: .device)
         let parameters = account.authorizationParameters + request.parameters
+        let proofKey = try proofs.newKey(metadata)
         let fetched = try await self.registration(metadata)
         let response = try await send(as: fetched, at: metadata, under: nil) { registration in
             DeviceAuthorization.request(
@@ -130,7 +134,7 @@ extension Provider {
         let registration = await adapted(fetched, to: metadata)
         do throws(OAuthError) {
             return DeviceFlow(
-                metadata: metadata, scopes: scopes, registration: registration, mcp: rules.mcp,
+                metadata: metadata, scopes: scopes, registration: registration, mcp: rules.mcp, proofKey: proofKey,
                 authorization: try DeviceAuthorization(parsing: response, from: endpoint),
                 receivedAt: clock.bootInstant)
         } catch {
@@ -147,11 +151,13 @@ extension Provider {
             registration = try await self.registration(flow.metadata)
         }
         let code = flow.authorization.deviceCode
-        let request = TokenRequest.deviceCode(
-            code, resource: rules.mcp?.resource, registration: registration, endpoint: flow.metadata.tokenEndpoint)
+        let endpoint = flow.metadata.tokenEndpoint
         let response: HTTPResponse
         do throws(BrokerError) {
-            response = try await account.send(request, toProvider: http)
+            response = try await proofs.send(provenBy: flow.proofKey) {
+                TokenRequest.deviceCode(
+                    code, resource: rules.mcp?.resource, registration: registration, endpoint: endpoint)
+            }
         } catch {
             return .waiting(try Provider.silence(error))
         }
@@ -160,7 +166,7 @@ extension Provider {
         } catch {
             return .waiting(
                 try Provider.silence(
-                    BrokerError(error, deviceCodeOf: account.name, host: request.host)
+                    BrokerError(error, deviceCodeOf: account.name, host: HTTPRequest(url: endpoint).host)
                         .unquoting(code, registration.secret)))
         }
     }
@@ -180,12 +186,13 @@ extension Provider {
     func session(of response: TokenResponse, _ flow: DeviceFlow) async throws(BrokerError) -> Session {
         let tokens: TokenSet
         do throws(OAuthError) {
-            tokens = try response.tokenSet()
+            tokens = try response.tokenSet(under: proofs.tokenUse(hasKey: flow.proofKey != nil))
         } catch {
             throw BrokerError(error, host: HTTPRequest(url: flow.metadata.tokenEndpoint).host)
                 .unquoting(flow.authorization.deviceCode, flow.registration.secret)
         }
-        return try await session(of: tokens, at: flow.metadata, askedFor: flow.scopes, evidence: SignInEvidence())
+        return try await session(
+            of: tokens, boundTo: flow.proofKey, at: flow.metadata, askedFor: flow.scopes, evidence: SignInEvidence())
     }
 }
 

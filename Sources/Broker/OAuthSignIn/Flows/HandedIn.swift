@@ -59,7 +59,7 @@ extension Provider {
         let response: TokenResponse
         do throws(BrokerError) {
             response = try await refresh(
-                token, under: attempt, key: .own, metadata: metadata,
+                token, provenBy: nil, under: attempt, key: .own, metadata: metadata,
                 registration: try await registration(metadata), because: .requested)
         } catch {
             guard error.provesDeadGrant else { throw error }

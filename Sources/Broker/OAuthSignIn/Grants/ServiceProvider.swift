@@ -13,9 +13,10 @@ struct ServiceProvider: SignInProvider {
         Renewal(
             presents: [],
             send: { _, _ throws(BrokerError) in
-                let fetched = try await fetch(key, because: reason)
+                let fetched = try await fetch(key, of: session, because: reason)
                 return RenewalResponse(refreshToken: nil) { session throws(BrokerError) in
                     var session = session
+                    session.proofKey = fetched.proofKey
                     session.tokens[key] = fetched.token
                     session.issuer = fetched.issuer
                     session.tokenEndpointOrigin = fetched.origin
@@ -78,23 +79,31 @@ struct ServiceProvider: SignInProvider {
 extension ServiceProvider {
     /// Fetches a token. What the key does not set is as configured. A refresh token in the response is not stored (RFC
     /// 6749 section 4.4.3). `origin` is the token endpoint's, to which a revocation may be sent.
-    ///
+    /// The session's tokens are all bound to the key of the first one.
     private func fetch(
-        _ key: TokenKey, because reason: RefreshReason
-    ) async throws(BrokerError) -> (token: AccessToken, issuer: String, origin: String) {
+        _ key: TokenKey, of session: Session, because reason: RefreshReason
+    ) async throws(BrokerError) -> (token: AccessToken, issuer: String, origin: String, proofKey: Secret?) {
         let metadata = try await provider.metadata()
+        try provider.proofs.check(metadata)
+        var proofKey = try provider.proofs.key(of: session)
+        if proofKey == nil { proofKey = try provider.proofs.newKey(metadata) }
         let registration = try await provider.registration(metadata)
         let assertion = try await grant.assertion?.fetch()
         let scopes = key.scopes ?? provider.account.scopes
-        let request = grant.type.request(
-            assertion, of: grant.subjectType, scope: scopes, audience: key.audience ?? grant.audience,
-            resource: key.resource ?? grant.resource, registration: registration, endpoint: metadata.tokenEndpoint)
-        guard let request else { throw .misconfigured(.stated("\(provider.account.name) has no assertion_file.")) }
+        let build = {
+            grant.type.request(
+                assertion, of: grant.subjectType, scope: scopes, audience: key.audience ?? grant.audience,
+                resource: key.resource ?? grant.resource, registration: registration, endpoint: metadata.tokenEndpoint)
+        }
+        guard let request = build() else {
+            throw .misconfigured(.stated("\(provider.account.name) has no assertion_file."))
+        }
         let tokens: TokenSet
         do throws(BrokerError) {
-            let response = try await provider.account.send(request, toProvider: provider.http)
+            let response = try await provider.proofs.send(provenBy: proofKey) { build() ?? request }
             do throws(OAuthError) {
-                tokens = try TokenResponse(reading: response).tokenSet()
+                tokens = try TokenResponse(reading: response)
+                    .tokenSet(under: provider.proofs.tokenUse(hasKey: proofKey != nil))
                 try ExchangedTokenType.check(issued: tokens)
             } catch {
                 throw BrokerError(error, host: request.host).unquoting(registration.secret, assertion?.text)
@@ -106,7 +115,8 @@ extension ServiceProvider {
         }
         let origin = try WebURL.origin(of: metadata.tokenEndpoint)
         return (
-            provider.accessToken(tokens, scope: scopes.joined(separator: " ")), metadata.issuer ?? origin, origin
+            provider.accessToken(tokens, scope: scopes.joined(separator: " ")), metadata.issuer ?? origin, origin,
+            proofKey?.stored
         )
     }
 }

@@ -64,6 +64,7 @@ extension Account {
         if !kind.sendsResource { connection.resource = nil }
         rules.endpoints = .issuer(connection.issuer)
         rules.mcp = connection
+        if rules.dpop == .automatic, !connection.takesDPoP { rules.dpop = .off }
         rules.clientAuthentication = connection.authentication ?? rules.clientAuthentication
         account.kind = rules
         account.clientID = connection.clientID
@@ -92,6 +93,8 @@ struct MCPConnection: Sendable, Equatable {
     var resource: String?
     /// The network that the MCP server is in.
     let peer: PeerPlace
+    /// The server takes tokens that are bound to a key (RFC 9449). Only a sign-in has to know: its session has the key.
+    var takesDPoP = false
     /// The server is its own authorization server (MCP revision 2025-03-26), perhaps without metadata.
     var isOwnIssuer = false
 

@@ -66,6 +66,9 @@ struct MCPDiagnosis: Sendable {
         }
         if let client = await client(at: announcement, clients) { findings.append(client) }
         findings += await changes(announcement, clients)
+        let asked = account.at(announcement.connection, of: kind, with: tools)
+        let proofs = Prover(asked, by: asked.oauth, tools)
+        if let bound = proofs.finding(announcement.metadata, session) { findings.append(bound) }
         if let token = await tokenFinding() { findings.append(token) }
         return findings
     }

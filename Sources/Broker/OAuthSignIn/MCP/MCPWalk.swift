@@ -37,7 +37,8 @@ struct MCPWalk: Sendable {
 
     /// - Parameter response: the server's response to ``MCPServer/probe()``.
     func announcement(after response: HTTPResponse) async throws(BrokerError) -> MCPAnnouncement {
-        let challenge = BearerChallenge(in: response.fields)
+        let dpop = BearerChallenge(in: response.fields, of: "dpop")
+        let challenge = BearerChallenge(in: response.fields) ?? dpop
         let peer = server.url.isLoopback ? PeerPlace.inside : response.peer
         let published = try await protectedResource(challenge, peer)
         if published == nil, challenge == nil, response.isOfOpenServer {
@@ -48,6 +49,7 @@ struct MCPWalk: Sendable {
         var connection = MCPConnection(
             server: server, issuer: issuer, resource: kind.sendsResource ? resource.resource : nil, peer: peer)
         connection.isOwnIssuer = published == nil
+        connection.takesDPoP = dpop != nil || resource.takesDPoP
         let metadata = try await directory.metadata(
             of: account.at(connection, of: kind, with: tools), issuer: issuer, over: tools.http)
         guard metadata.announcesPKCE else {

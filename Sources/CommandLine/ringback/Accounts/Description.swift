@@ -73,6 +73,7 @@ struct AccountDescription: ParsableArguments {
     @Option(name: .customLong("scope"), help: "A scope to ask for; may be repeated.") var scopes: [String] = []
     @Option(help: "Where callbacks go, if not to a free port on loopback.") var redirectURI: String?
     @Option(help: "How the browser delivers the response: query or form_post.") var responseMode: String?
+    @Option(help: "Which tokens are bound to a key (DPoP): off, refresh-only or required.") var dpop: String?
     @Option(help: .value("path", "Certificates to trust for this account.")) var caFile: String?
     @Option(help: .value("url", "For a provider without discovery.")) var authorizationEndpoint: String?
     @Option(help: .value("url", "For a provider without discovery.")) var tokenEndpoint: String?
@@ -93,7 +94,7 @@ struct AccountDescription: ParsableArguments {
         let same: Set = [
             "issuer", "mcp", "client_id_metadata_url", "provider", "tenant", "url", "api_key", "client_id",
             "client_secret_file", "client_key_file", "client_authentication", "redirect_uri", "response_mode",
-            "ca_file", "grant", "assertion_file", "audience",
+            "ca_file", "grant", "assertion_file", "audience", "dpop",
         ]
         return others[key] ?? (same.contains(key) ? "--" + key.replacing("_", with: "-") : nil)
     }
@@ -171,7 +172,7 @@ struct AccountDescription: ParsableArguments {
             ("scopes", AccountText.array(scopes.isEmpty ? registered?.scopes ?? usualScopes : scopes)),
             // Registered with its port.
             ("redirect_uri", text(redirectURI ?? registered?.requestedRedirectURIs.first)),
-            ("response_mode", text(responseMode)), ("ca_file", path(caFile)),
+            ("response_mode", text(responseMode)), ("dpop", text(dpop)), ("ca_file", path(caFile)),
         ]
         let endpoints: [(String, String?)] = [
             ("authorization", text(authorizationEndpoint)), ("token", text(tokenEndpoint)),

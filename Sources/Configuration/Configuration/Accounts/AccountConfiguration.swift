@@ -30,6 +30,7 @@ public struct AccountConfiguration: Sendable, Equatable {
     /// True if every authorization response must have `iss` (RFC 9207), whatever the provider's metadata say.
     public let requiresIssuerInResponse: Bool
     public let pushedRequests: PushedRequests
+    public let dpop: DPoPUse
     /// True if the user is asked for consent (`prompt=consent`) when `offline_access` is requested by OpenID Connect.
     public let asksConsentForOfflineAccess: Bool
     /// Additional parameters of the authorization request from preset and configuration, sorted by name.

@@ -28,7 +28,7 @@ struct AccountReader {
                 redirectURI: table.string("redirect_uri"), postLogoutRedirectURI: readPostLogoutRedirect(),
                 responseMode: readResponseMode(redirect, of: provider),
                 requiresIssuerInResponse: readIssuerInResponse(of: provider),
-                pushedRequests: readPushedRequests(of: provider),
+                pushedRequests: readPushedRequests(of: provider), dpop: readDPoP(of: provider),
                 asksConsentForOfflineAccess: readOfflineConsent(of: provider), authorizationParameters: parameters,
                 flowTimeout: .seconds(table.integer("flow_timeout") ?? AccountReader.usualFlowTimeout(of: provider)),
                 refreshMargin: table.integer("refresh_margin"), sessionWarnings: warnings,

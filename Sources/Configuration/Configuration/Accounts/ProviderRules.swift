@@ -120,7 +120,7 @@ extension AccountReader {
 
     /// Header fields that the request sets itself, that would break its framing, or that contain other secrets.
     private static let reservedFields: Set<String> = [
-        "authorization", "connection", "cookie", "expect", "host", "keep-alive", "proxy-authorization",
+        "authorization", "connection", "cookie", "dpop", "expect", "host", "keep-alive", "proxy-authorization",
         "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
     ]
 
@@ -162,6 +162,19 @@ extension AccountReader {
             table.refuse(key, "\"required\" needs pushed_authorization_request among the endpoints")
         }
         return mode
+    }
+
+    /// At an MCP server what it and its issuer offer: Ringback itself sends the requests to the server.
+    func readDPoP(of provider: AccountProvider) -> DPoPUse {
+        let key = "dpop"
+        refuseAtProject(key, provider)
+        if let use: DPoPUse = table.word(key) {
+            if use == .refreshOnly, isService {
+                table.refuse(key, "\"refresh-only\" binds refresh tokens, and a service account (with grant) has none")
+            }
+            return use
+        }
+        return if case .mcp = provider { .automatic } else { .off }
     }
 
     /// OpenID Connect Core section 11. The providers of the presets have other rules for offline access.

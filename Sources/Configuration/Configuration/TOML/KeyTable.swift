@@ -147,6 +147,8 @@ struct Key {
             .account, "pushed_authorization_requests", .word(of: PushedRequests.self),
             "send authorization requests to the provider before the browser (RFC 9126)"),
         Key(
+            .account, "dpop", .word(["off", "refresh-only", "required"]), "which tokens are bound to a key (RFC 9449)"),
+        Key(
             .account, "offline_access_consent", .boolean,
             "ask for consent with the scope offline_access (prompt=consent)"),
         Key(.account, "post_logout_redirect_uri", .string, "where the provider sends the browser after a sign-out"),

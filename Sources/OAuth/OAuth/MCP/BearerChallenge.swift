@@ -1,6 +1,7 @@
 public import RingbackBase
 
-/// The challenge for a bearer token in a response (RFC 6750 section 3, RFC 9110 section 11.6.1).
+/// The challenge for a bearer token in a response (RFC 6750 section 3, RFC 9110 section 11.6.1), or for a token that is
+/// bound to a key (RFC 9449 section 7.1).
 public struct BearerChallenge: Sendable, Equatable {
     /// Where the protected-resource metadata are (RFC 9728 section 5.1), as stated.
     public let resourceMetadata: String?
@@ -9,11 +10,11 @@ public struct BearerChallenge: Sendable, Equatable {
     /// `invalid_token`, `insufficient_scope`, ...
     public let error: String?
 
-    /// The first bearer challenge; nil if there is none. A field that breaks the grammar, or states a parameter twice,
-    /// is no challenge.
-    public init?(in fields: HTTPFields) {
+    /// The first challenge of the scheme, `bearer` or `dpop`; nil if there is none. A field that breaks the grammar, or
+    /// states a parameter twice, is no challenge.
+    public init?(in fields: HTTPFields, of scheme: String = "bearer") {
         for value in fields[all: "WWW-Authenticate"] {
-            guard let parameters = ChallengeReader.parameters(of: "bearer", in: value) else { continue }
+            guard let parameters = ChallengeReader.parameters(of: scheme, in: value) else { continue }
             resourceMetadata = parameters["resource_metadata"]
             error = parameters["error"].map(CheckedText.code)
             scopes = ScopeList.taking((parameters["scope"] ?? "").split(separator: " ").map(String.init))

@@ -126,6 +126,8 @@ public struct ProtectedResource: Sendable, Equatable {
     public let authorizationServers: [String]
     /// Empty if the document lists none.
     public let scopesSupported: [String]
+    /// The server takes tokens that are bound to a ``DPoPKey``.
+    public let takesDPoP: Bool
     /// The most authorization servers that are taken from a document.
     private static let mostServers = 20
 
@@ -134,6 +136,7 @@ public struct ProtectedResource: Sendable, Equatable {
         resource = server.resource
         authorizationServers = [server.url.origin]
         scopesSupported = []
+        takesDPoP = false
     }
 
     /// Reads a document. Throws:
@@ -167,6 +170,9 @@ public struct ProtectedResource: Sendable, Equatable {
         resource = named
         authorizationServers = allowed
         scopesSupported = ScopeList.taking(ProtectedResource.scopes(object["scopes_supported"]))
+        takesDPoP =
+            object["dpop_bound_access_tokens_required"]?.bool == true
+            || object["dpop_signing_alg_values_supported"]?.array?.contains("ES256") == true
     }
 
     /// One text in place of a list is separated by spaces.

@@ -45,6 +45,8 @@ public struct ProviderMetadata: Sendable, Equatable {
     public internal(set) var grantTypes: [String]?
     /// A client id may be the URL of a document that describes the client.
     public internal(set) var supportsClientMetadataDocuments = false
+    /// Of proofs (RFC 9449 section 5.1); nil if the metadata do not say, which means that tokens are not bound to keys.
+    public internal(set) var dpopSigningAlgorithms: [String]?
     /// Why members of the document are not usable, in words that begin with their names.
     public internal(set) var unusableMembers: [String] = []
 
@@ -105,6 +107,7 @@ public struct ProviderMetadata: Sendable, Equatable {
         promptValues = document.texts("prompt_values_supported")
         grantTypes = document.texts("grant_types_supported")
         supportsClientMetadataDocuments = document.flag("client_id_metadata_document_supported")
+        dpopSigningAlgorithms = document.texts("dpop_signing_alg_values_supported")
         unusableMembers = document.unusable
     }
 }
@@ -195,7 +198,7 @@ extension ProviderMetadata {
         for list in [
             \.codeChallengeMethods, \.tokenEndpointAuthenticationMethods, \.tokenEndpointSigningAlgorithms,
             \.responseModes, \.idTokenSigningAlgorithms, \.userinfoSigningAlgorithms, \.scopesSupported, \.grantTypes,
-            \.promptValues,
+            \.promptValues, \.dpopSigningAlgorithms,
         ] as [WritableKeyPath<ProviderMetadata, [String]?>] {
             whole[keyPath: list] = self[keyPath: list] ?? other[keyPath: list]
         }
@@ -206,6 +209,11 @@ extension ProviderMetadata {
         }
         return whole
     }
+}
+
+extension ProviderMetadata {
+    /// True if tokens can be bound to a ``DPoPKey``.
+    public var offersDPoP: Bool { dpopSigningAlgorithms?.contains(SignatureAlgorithm.es256.rawValue) == true }
 }
 
 /// The provider's signature algorithms that we can verify. They come from the metadata, never from a token's header.

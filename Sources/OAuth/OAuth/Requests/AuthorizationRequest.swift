@@ -15,7 +15,7 @@ public struct AuthorizationRequest: Sendable {
     public static let reservedParameters: Set<String> = [
         "client_id", "client_secret", "redirect_uri", "redirect_to", "response_type", "response_mode", "state", "nonce",
         "scope", "scopes", "code_challenge", "code_challenge_method", "code_verifier", "request", "request_uri",
-        "resource",
+        "resource", "dpop_jkt",
     ]
 
     public let endpoint: String
@@ -32,6 +32,8 @@ public struct AuthorizationRequest: Sendable {
     public let resource: String?
     /// Those of the account or the app, in order.
     public let additionalParameters: [(String, String)]
+    /// Of the key to which the code is bound (RFC 9449 section 10); nil if it is bound to none.
+    public var keyThumbprint: String?
     /// Their `max_age` in seconds, which the ID token must satisfy; nil if there is none.
     public let maxAge: Int?
 
@@ -78,6 +80,7 @@ public struct AuthorizationRequest: Sendable {
         parameters += [("code_challenge", codeChallenge), ("code_challenge_method", "S256")]
         if let responseMode { parameters.append(("response_mode", responseMode.rawValue)) }
         if let resource { parameters.append(("resource", resource)) }
+        if let keyThumbprint { parameters.append(("dpop_jkt", keyThumbprint)) }
         parameters += additionalParameters
         return parameters
     }

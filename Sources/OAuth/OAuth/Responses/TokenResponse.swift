@@ -45,8 +45,12 @@ public struct TokenResponse: Sendable {
         outcome = TokenResponse.rest(of: object, nil)
     }
 
-    /// The second step. Throws if the tokens cannot be used.
-    public func tokenSet() throws(OAuthError) -> TokenSet { try outcome.get() }
+    /// The second step. Throws if the tokens cannot be used, or are bound to a key otherwise than `use` says.
+    public func tokenSet(under use: DPoPUse = .off) throws(OAuthError) -> TokenSet {
+        let tokens = try outcome.get()
+        try use.check(tokens)
+        return tokens
+    }
 
     /// The codes for "later" belong to RFC 6749 section 4.1.2.1, but servers also use them here.
     private static func meaning(

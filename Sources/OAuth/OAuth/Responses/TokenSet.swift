@@ -5,7 +5,7 @@ public import RingbackBase
 public struct TokenSet: Sendable, Equatable {
     /// At most 64 KiB of printable ASCII without spaces.
     public let accessToken: Secret
-    /// `Bearer`, in this spelling.
+    /// `Bearer` or ``DPoPUse/boundType``, in this spelling.
     public let tokenType: String
     /// In seconds, 1...one year; nil if it is not stated. Zero and less state nothing: no provider issues a token that
     /// has expired.
@@ -65,8 +65,8 @@ public struct TokenSet: Sendable, Equatable {
         case "bearer", "": return "Bearer"
         // RFC 8693 section 2.2.1: must not be used as a bearer token.
         case "n_a": throw .invalid(.token, reason: "a token that is no access token (token_type N_A)")
-        case "dpop": throw .invalid(.token, reason: "a token bound to a key (DPoP), which is not supported")
-        default: throw .invalid(.token, reason: "a token_type other than Bearer")
+        case "dpop": return DPoPUse.boundType
+        default: throw .invalid(.token, reason: "a token_type other than Bearer and DPoP")
         }
     }
 

@@ -2,9 +2,10 @@ public import RingbackBase
 
 /// The userinfo request (OpenID Connect Core section 5.3.1).
 public enum UserinfoRequest {
-    /// A GET with the access token in the `Authorization` field, because URLs are logged (RFC 9700 section 4.3.2).
-    public static func build(endpoint: String, accessToken: Secret) -> HTTPRequest {
-        .document(at: endpoint, authorization: .bearer(accessToken))
+    /// A GET with the access token in the `Authorization` field, because URLs are logged (RFC 9700 section 4.3.2). A
+    /// token that is bound to a key needs a proof beside it.
+    public static func build(endpoint: String, accessToken: Secret, isBound: Bool = false) -> HTTPRequest {
+        .document(at: endpoint, authorization: isBound ? .dpop(accessToken) : .bearer(accessToken))
     }
 }
 

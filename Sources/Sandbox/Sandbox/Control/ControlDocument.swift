@@ -46,6 +46,7 @@ extension ProviderState {
                 case false?: nil
                 case nil: try member.userName(users)
                 }
+        case "strict": server.issuer.settings.setStrict(try member.bool())
         case "perturb":
             for item in try member.each({ $0 }) {
                 let isName = item.value.string != nil

@@ -9,10 +9,11 @@ internal import RingbackBase
 ///   ``Fault``s: `[{"endpoint": "token", "kind": "status", "status": 503, "retry_after": 5, "count": 2}]`; `grant_type`
 ///   limits one to a grant, `path` to a path below the issuer's; with `processed` the request takes effect all the
 ///   same. `release` opens gates: `true`, an endpoint's name, or `{"endpoint": …, "count": …}`. `revoke_all` ends
-///   sessions (a user's, or `true`), `rotate_keys` makes new keys (with `"keep"` the old ones stay published),
-///   `advance_clock` adds seconds, `users` and `clients` add some, `forget_clients` removes clients by id. `supabase`
-///   is for the project below the issuer, see ``SupabaseProject/apply(_:at:)``. `device` decides for the user whose
-///   device waits, see ``DeviceDecision``; `device_answer` replaces members of the device authorization response.
+///   sessions (a user's, or `true`), `rotate_keys` makes new keys (with `"keep"` the old ones stay published), `strict`
+///   demands PAR, DPoP and a nonce of everyone, `advance_clock` adds seconds, `users` and `clients` add some,
+///   `forget_clients` removes clients by id. `supabase` is for the project below the issuer, see
+///   ``SupabaseProject/apply(_:at:)``. `device` decides for the user whose device waits, see ``DeviceDecision``;
+///   `device_answer` replaces members of the device authorization response.
 /// - `GET counters`, `GET log`: what happened.
 /// - `GET mailbox`, `GET messages`: what the project sent by mail, and by phone. `GET inbox`: a page with both.
 /// - `POST assertion`: a token as a platform gives it to its workloads, see ``makeAssertion(_:)``.

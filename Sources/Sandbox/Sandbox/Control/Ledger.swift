@@ -20,6 +20,8 @@ struct Ledger {
         let challenge: String
         let nonce: String?
         let hasConsent: Bool
+        /// The thumbprint of the key that must redeem it (RFC 9449 section 10).
+        let key: String?
         let expiresAt: Int
         var isUsed = false
     }
@@ -27,6 +29,8 @@ struct Ledger {
     struct RefreshGrant {
         let family: Int
         let expiresAt: Int?
+        /// The thumbprint of the key that it is bound to.
+        let key: String?
         /// What it is good for, where that is less than its family's scopes.
         var scopes: [String]?
         var successor: (token: String, at: Int)?
@@ -38,6 +42,8 @@ struct Ledger {
         let user: SandboxUser
         let scopes: [String]
         let expiresAt: Int
+        /// The thumbprint of the key that it is bound to.
+        let key: String?
         var isRevoked = false
     }
 

@@ -71,6 +71,18 @@ public struct SandboxSettings: Sendable, Equatable {
     /// Whether clients may, or must, push their authorization requests (RFC 9126).
     public enum PushedRequests: String, Sendable, CaseIterable { case off, offered, required }
 
+    /// Whether tokens are bound to keys of clients (RFC 9449).
+    public enum Proofs: String, Sendable, CaseIterable { case off, offered, required }
+
+    /// What is bound. Refresh tokens are those of public clients.
+    public enum ProofBinding: String, Sendable, CaseIterable {
+        case all
+        case refreshTokens = "refresh_tokens"
+    }
+
+    /// Whether proofs need a nonce: none, one that stays, or one that is good once.
+    public enum ProofNonces: String, Sendable, CaseIterable { case off, constant, once }
+
     /// Whether clients may register themselves (RFC 7591): all, or those with the initial access token.
     public enum Registration: String, Sendable, CaseIterable { case off, open, token }
 
@@ -93,6 +105,9 @@ public struct SandboxSettings: Sendable, Equatable {
     public var pushedRequests = PushedRequests.off
     /// The status of a successful response to a pushed request; some servers send 200.
     public var pushedStatus = 201
+    public var proofs = Proofs.off
+    public var proofBinding = ProofBinding.all
+    public var proofNonces = ProofNonces.off
     /// The authorization endpoint wants `response_type` beside a reference to a pushed request, as some servers do.
     public var requiresResponseType = false
     /// Sign-ins on another device are offered (RFC 8628).
@@ -120,6 +135,13 @@ public struct SandboxSettings: Sendable, Equatable {
 
     public init() {}
 
+    /// Demands PAR, DPoP and a new nonce of every client, or lets go of all three.
+    public mutating func setStrict(_ isStrict: Bool) {
+        pushedRequests = isStrict ? .required : .off
+        proofs = isStrict ? .required : .off
+        proofNonces = isStrict ? .once : .off
+    }
+
     /// Sets the same latency, in milliseconds, for every endpoint.
     public mutating func setLatency(_ milliseconds: Int) {
         for endpoint in Endpoint.allCases { latency[endpoint.rawValue] = milliseconds }
@@ -129,6 +151,9 @@ public struct SandboxSettings: Sendable, Equatable {
 extension SandboxAlgorithm: SettingValue {}
 extension SandboxSettings.RefreshTokens: SettingValue {}
 extension SandboxSettings.PushedRequests: SettingValue {}
+extension SandboxSettings.Proofs: SettingValue {}
+extension SandboxSettings.ProofBinding: SettingValue {}
+extension SandboxSettings.ProofNonces: SettingValue {}
 extension SandboxSettings.Registration: SettingValue {}
 extension SandboxClient.Authentication: SettingValue {}
 extension SandboxClient.LoopbackRule: SettingValue {}
@@ -148,7 +173,8 @@ extension SandboxSettings: NamedSettings {
             .init("registration", \.registration), .init("initial_access_token", \.initialAccessToken),
             .init("registered_authentication", \.registeredAuthentication),
             .init("registered_secret_lifetime", \.registeredSecretLifetime),
-            .init("pushed_requests", \.pushedRequests),
+            .init("pushed_requests", \.pushedRequests), .init("dpop", \.proofs),
+            .init("dpop_binds", \.proofBinding), .init("dpop_nonce", \.proofNonces),
             .init("pushed_status", \.pushedStatus) { try $0.integer() == 200 ? 200 : 201 },
             .init("require_response_type", \.requiresResponseType), .init("require_nonce", \.requiresNonce),
             .init("omit_kid", \.omitsKeyIDs),

@@ -8,6 +8,8 @@ struct Interaction {
     let scopes: [String]
     let challenge: String
     let nonce: String?
+    /// `dpop_jkt` (RFC 9449 section 10).
+    let key: String?
     /// The client asked that the user be asked for consent (`prompt=consent`).
     let asksConsent: Bool
     let loginHint: String?
@@ -78,10 +80,13 @@ extension AuthorizationServer {
         guard scopes.allSatisfy({ $0.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C } })
         else { throw OAuthError("invalid_scope", "scope has a character that no scope has") }
         try check(!issuer.settings.requiresNonce || parameters["nonce"] != nil, "nonce is required")
+        let key = issuer.settings.proofs == .off ? nil : parameters["dpop_jkt"]
+        try check(issuer.settings.proofs != .required || key != nil, "dpop_jkt is required")
         let age = parameters["max_age"].map { Int($0) ?? -1 } ?? 0
         try check(age >= 0, "max_age is not a number of seconds")
         return Interaction(
             client: client, destination: destination, scopes: scopes, challenge: challenge, nonce: parameters["nonce"],
+            key: key,
             asksConsent: (parameters["prompt"] ?? "").split(separator: " ").contains("consent"),
             loginHint: parameters["login_hint"], expiresAt: now + Self.pageLifetime)
     }
@@ -131,7 +136,8 @@ extension Issuer {
         let code = Issuer.newToken("code")
         ledger.codes[code] = Ledger.CodeGrant(
             family: family, redirectURI: interaction.destination.redirectURI, challenge: interaction.challenge,
-            nonce: interaction.nonce, hasConsent: interaction.asksConsent, expiresAt: now + settings.codeLifetime)
+            nonce: interaction.nonce, hasConsent: interaction.asksConsent, key: interaction.key,
+            expiresAt: now + settings.codeLifetime)
         counters[.signIns] += 1
         counters[.codesIssued] += 1
         return send(["code": code], to: interaction.destination)
@@ -168,6 +174,9 @@ extension AuthorizationServer {
     mutating func push(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
         try requireOffer(issuer.settings.pushedRequests != .off)
         let (parameters, client) = try authenticate(request, at: now)
+        let key = try issuer.provenKey(request, .pushedAuthorization, at: now)
+        let stated = parameters["dpop_jkt"]
+        try require(key == nil || stated ?? key == key, "invalid_dpop_proof", "dpop_jkt is another key's")
         guard parameters["request_uri"] == nil else { throw OAuthError("invalid_request", "request_uri is not pushed") }
         guard parameters["client_id"] == client.id else { throw OAuthError("invalid_request", "client_id is missing") }
         guard let redirectURI = parameters["redirect_uri"], client.accepts(redirectURI: redirectURI) else {
@@ -175,7 +184,8 @@ extension AuthorizationServer {
         }
         pushedRequests = pushedRequests.filter { $0.value.expiresAt > now }
         let name = Self.prefixOfReferences + Issuer.newToken("par")
-        let pairs = (request.form ?? []).filter { !Self.credentials.contains($0.name) }
+        var pairs = (request.form ?? []).filter { !Self.credentials.contains($0.name) }
+        if let key, stated == nil { pairs.append(FormEncoding.Pair("dpop_jkt", key)) }
         pushedRequests[name] = PushedRequest(clientID: client.id, pairs: pairs, expiresAt: now + Self.pushedLifetime)
         return Responses.json(
             ["request_uri": name, "expires_in": Self.pushedLifetime], status: issuer.settings.pushedStatus)

@@ -25,7 +25,7 @@ struct AuthorizationServer {
         guard endpoint.methods.contains(request.method) else {
             return Responses.only(endpoint.methods.joined(separator: ", "))
         }
-        return Responses.catching {
+        var response = Responses.catching {
             switch endpoint {
             case .discovery: return issuer.metadata()
             case .jwks: return Responses.json(try issuer.publishedKeys())
@@ -45,6 +45,8 @@ struct AuthorizationServer {
             default: return Responses.nothing
             }
         }
+        if let nonce = issuer.nonceForNext(endpoint) { response.fields.set("DPoP-Nonce", nonce) }
+        return response
     }
 
     mutating func authenticate(_ request: SandboxRequest, at now: Int) throws -> (Parameters, SandboxClient) {
@@ -57,6 +59,7 @@ struct AuthorizationServer {
         issuer.counters.tokenRequests[request.grantType ?? "none", default: 0] += 1
         let parameters = try request.formParameters()
         let client = try clients.authenticateService(request, parameters, issuer.name, at: now)
+        issuer.proofs.current = try issuer.provenKey(request, .token, at: now)
         try require(!issuer.perturbations.take(.tokenInvalidGrant), "invalid_grant", "the grant is refused")
         issuer.ledger.forgetOldTokens(at: now)
         switch parameters["grant_type"] {
@@ -194,6 +197,7 @@ struct Issuer {
     var ledger = Ledger()
     var keys = SigningKeys()
     var perturbations = Perturbations()
+    var proofs = Proofs()
     var counters = Counters()
 
     init(origin: String, prefix: String, options: SandboxOptions) {
@@ -242,6 +246,7 @@ struct Issuer {
             "device_authorization_endpoint": settings.offersDevices ? url(.deviceAuthorization) : nil,
             "pushed_authorization_request_endpoint": pushed == .off ? nil : url(.pushedAuthorization),
             "require_pushed_authorization_requests": pushed == .off ? nil : pushed == .required,
+            "dpop_signing_alg_values_supported": settings.proofs == .off ? nil : ["ES256"],
         ]
         perturbations.change(.metadata, &document)
         return Responses.json(document)

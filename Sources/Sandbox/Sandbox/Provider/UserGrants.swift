@@ -20,6 +20,8 @@ extension Issuer {
         try require(
             parameters["redirect_uri"] == grant.redirectURI, "invalid_grant",
             "redirect_uri is not the authorization request's")
+        try require(
+            grant.key == nil || grant.key == proofs.current, "invalid_grant", "the code is bound to another key")
         if !perturbations.take(.tokenIgnoresPKCE) {
             let verifier = try parameters.required("code_verifier")
             let isVerifier = (43...128).contains(verifier.utf8.count) && verifier.utf8.allSatisfy(\.isUnreserved)
@@ -55,6 +57,10 @@ extension Issuer {
         try require(family.clientID == client.id, "invalid_grant", "the refresh token is another client's")
         try require(!family.isEnded, "invalid_grant", "the session has ended")
         try require(now < grant.expiresAt ?? .max, "invalid_grant", "the refresh token has expired")
+        if let key = grant.key, client.authentications.contains(.none) {
+            try require(proofs.current != nil, "invalid_dpop_proof", "the refresh token needs a proof of its key")
+            try require(key == proofs.current, "invalid_grant", "the refresh token is bound to another key")
+        }
         if let successor = grant.successor, !isWithinGrace(successor, at: now) {
             counters[.reuseDetections] += 1
             ledger.end(grant.family)
@@ -98,7 +104,7 @@ extension Issuer {
     mutating func newRefreshToken(of family: Int, at now: Int) -> String {
         let token = Issuer.newToken("rt")
         ledger.refreshTokens[token] = Ledger.RefreshGrant(
-            family: family, expiresAt: settings.refreshTokenLifetime.map { now + $0 })
+            family: family, expiresAt: settings.refreshTokenLifetime.map { now + $0 }, key: proofs.current)
         return token
     }
 
@@ -115,11 +121,12 @@ extension Issuer {
     ) -> (token: String, members: JSONObject) {
         let token = Issuer.newToken("at")
         let lifetime = settings.accessTokenLifetime
+        let key = settings.proofBinding == .all ? proofs.current : nil
         ledger.accessTokens[token] = Ledger.AccessGrant(
-            family: family, user: user, scopes: scopes, expiresAt: now + lifetime)
+            family: family, user: user, scopes: scopes, expiresAt: now + lifetime, key: key)
         counters[.tokensIssued] += 1
         let members: JSONObject = [
-            "access_token": token, "token_type": "Bearer", "scope": scopes.joined(separator: " "),
+            "access_token": token, "token_type": key == nil ? "Bearer" : "DPoP", "scope": scopes.joined(separator: " "),
             "expires_in": settings.omitsExpiresIn ? nil : lifetime,
         ]
         return (token, members)
@@ -158,13 +165,21 @@ extension Issuer {
         guard !request.pairs.contains(where: { $0.name == "access_token" }) else {
             throw OAuthError("invalid_request", "the token belongs into the header", challenge: "Bearer")
         }
-        guard let token = request.bearer else {
+        guard let token = request.bearer ?? request.credentials("dpop") else {
             // Without credentials no error code is given (RFC 6750 section 3.1).
             return Responses.text(
                 "A bearer token is needed.", status: 401, fields: [("WWW-Authenticate", "Bearer realm=\"sandbox\"")])
         }
         let grant = try unwrap(
             ledger.access(token, at: now), "invalid_token", "the token is not valid", status: 401, challenge: "Bearer")
+        if let key = grant.key {
+            let isProven = try request.bearer == nil && provenKey(request, .userinfo, token: token, at: now) == key
+            try require(
+                isProven, "invalid_token", "the token is bound to a key that was not proven", status: 401,
+                challenge: "DPoP")
+        } else {
+            try require(request.bearer != nil, "invalid_token", "the token is bound to no key", status: 401)
+        }
         guard grant.scopes.contains("openid") || perturbations.take(.userinfoWithoutOpenID) else {
             throw OAuthError("insufficient_scope", "the scope openid is needed", status: 403, challenge: "Bearer")
         }

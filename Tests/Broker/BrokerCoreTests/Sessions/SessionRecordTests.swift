@@ -20,6 +20,7 @@ import Testing
         identity.nonce = Secret("n")
         identity.issuer = "https://id.example/d"
         identity.nonceSource = Secret("s")
+        session.proofKey = Secret("k1")
         session.identity = identity
         session.subject = "alice"
         session.user = JSONObject([.init("email", "a@example.org"), .init("name", "Алиса")])
@@ -45,6 +46,7 @@ import Testing
         var bare = session
         bare.refreshToken = nil
         bare.unvalidated = nil
+        bare.proofKey = nil
         bare.identity = nil
         bare.subject = nil
         bare.user = nil
@@ -134,7 +136,7 @@ import Testing
         var text = ""
         dump(session, to: &text)
         text += "\(session) \(String(reflecting: session))"
-        for secret in ["r1", "r2", "t1", "t2"] { #expect(!text.contains("\"\(secret)\"")) }
+        for secret in ["r1", "r2", "t1", "t2", "k1"] { #expect(!text.contains("\"\(secret)\"")) }
         #expect(text.contains("<secret>"))
     }
 }

@@ -1,3 +1,4 @@
+import OAuth
 import RingbackBase
 import Testing
 
@@ -23,6 +24,34 @@ import Testing
         let forms = house.provider.requests.filter { $0.endpoint == .token }.map(\.form)
         #expect(forms.map { $0["grant_type"] } == ["authorization_code", "refresh_token"])
         #expect(forms.allSatisfy { $0["resource"] == "https://mcp.example/mcp" && $0["client_id"] == "client-1" })
+    }
+
+    @Test func `binds tokens to a key where the server and its issuer offer that`() async throws {
+        let document: JSON = [
+            "resource": "https://mcp.example/mcp", "authorization_servers": ["https://id.example"],
+            "dpop_signing_alg_values_supported": ["ES256"],
+        ]
+        for (challenge, isInDocument, isIssuers, isBound) in [
+            ("DPoP algs=\"ES256\", scope=\"mcp:read\"", false, true, true),
+            ("Bearer scope=\"mcp:read\"", true, true, true),
+            ("Bearer scope=\"mcp:read\"", false, true, false), ("DPoP scope=\"mcp:read\"", true, false, false),
+        ] {
+            let house = try await MCPHouse { _, kind in kind.rules.dpop = .automatic }
+            house.network.announce { announced in
+                announced.challenge = challenge
+                if isInDocument { announced.documents["/.well-known/oauth-protected-resource/mcp"] = document }
+            }
+            if isIssuers { house.provider.behave { $0.metadata["dpop_signing_alg_values_supported"] = ["ES256"] } }
+            if isBound { house.provider.script(.token, .setting("token_type", "DPoP")) }
+            let query = try await house.signIn()
+            let held = await house.broker.sessionManager.held(House.name)
+            #expect((held?.proofKey != nil) == isBound && (query["dpop_jkt"] != nil) == isBound)
+            house.clock.advance(by: 3_600)
+            if isBound { house.provider.script(.token, .setting("token_type", "DPoP")) }
+            _ = try await house.token()
+            let tokens = house.provider.requests.filter { $0.endpoint == .token }
+            #expect(tokens.count == 2 && tokens.allSatisfy { ($0.proof != nil) == isBound })
+        }
     }
 
     @Test func `registers a native client once, with the very redirect URI`() async throws {

@@ -83,7 +83,8 @@ import Testing
         let directory = ProviderDirectory(http: house.network, work: house.work, clock: house.clock.clock)
         let provider = Provider(
             account: account, rules: account.oauth, http: house.network, directory: directory,
-            vault: house.vault, clock: house.clock.clock)
+            vault: house.vault, clock: house.clock.clock,
+            proofs: Prover(account, by: account.oauth, house.broker.tools))
         do throws(BrokerError) {
             return .success(try await provider.registration(try await provider.metadata()))
         } catch {

@@ -26,6 +26,8 @@ final class DeviceServer: HTTPClient {
         let answeredAt: Int
         let form: [String: String]
         let hasCredentials: Bool
+        /// The value of the field `DPoP`.
+        let proof: String?
     }
 
     private struct State {
@@ -92,7 +94,8 @@ final class DeviceServer: HTTPClient {
         if let gate { await gate.settle() }
         clock.advance(milliseconds: state.withLock { $0.latency })
         let question = Question(
-            at: at, answeredAt: clock.boot, form: form, hasCredentials: request.authorization != nil)
+            at: at, answeredAt: clock.boot, form: form, hasCredentials: request.authorization != nil,
+            proof: request.secretFields.first { $0.name == "DPoP" }?.value.revealed())
         let answer = state.withLock { state -> Answer in
             state.questions.append(question)
             return state.answers.isEmpty ? .pending : state.answers.removeFirst()

@@ -52,7 +52,7 @@ private func request(
             AuthorizationRequest.reservedParameters == [
                 "client_id", "client_secret", "redirect_uri", "redirect_to", "response_type", "response_mode", "state",
                 "nonce", "scope", "scopes", "code_challenge", "code_challenge_method", "code_verifier", "request",
-                "request_uri", "resource",
+                "request_uri", "resource", "dpop_jkt",
             ])
     }
 
