@@ -38,6 +38,9 @@ package struct OriginRequest: Sendable {
     /// The tool does not say which token it sent.
     package var isGuess = false
     package var isInteractive = false
+    /// Of the tool's request, if the tool sends a proof with a token that is bound to a key. With the server's last nonce.
+    package var method: String?
+    package var nonce: String?
     /// How the tool connects, where the origin has to allow that: members of the request.
     package var settings = JSONObject()
 }
@@ -56,6 +59,8 @@ extension BrokerCalls {
         body["rejected_sha256"] = request.rejected.map { .string($0) }
         if request.isGuess { body["rejected_is_guess"] = true }
         if request.isInteractive { body["interactive"] = true }
+        body["method"] = request.method.map { .string($0) }
+        body["nonce"] = request.nonce.map { .string($0) }
         for setting in request.settings.members { body[setting.name] = setting.value }
         // The daemon limits the wait itself. The seconds beyond that are for a daemon that hangs.
         let limit: Duration = request.isInteractive ? .seconds(125) : .seconds(35)

@@ -52,6 +52,8 @@ struct RelayedAddress {
     ) throws(RingbackError) -> String {
         var request = OriginRequest(url: url.text)
         request.isInteractive = signsIn
+        // The relay sends proofs.
+        request.method = "GET"
         let found: String
         do throws(RingbackError) { found = try calls.lookup(request).account } catch {
             guard error.kind == .notFound else { throw error }
