@@ -12,6 +12,8 @@ final class DaemonLines {
         let client: Int32
         let request: RelayRequest
         let bytes: [UInt8]
+        /// The server for which a proof is asked for, in place of the token alone.
+        let proved: WebURL?
         let end: ContinuousClock.Instant
     }
 
@@ -31,6 +33,8 @@ final class DaemonLines {
     private struct KnownServer {
         let body: [UInt8]
         let server: AccessLookup.Server
+        /// The last token was bound to a key: the next request asks for a proof at once.
+        var isBound = false
     }
 
     /// Connections that wait for a response. Each takes a descriptor at both ends.
@@ -41,7 +45,7 @@ final class DaemonLines {
     private static let bound = Duration.seconds(35)
 
     private let calls: BrokerCalls
-    private let lookup: AccessLookup
+    let lookup: AccessLookup
     private var busy: [Int32: Line] = [:]
     private var idle: [KeptConnection] = []
     private var known: [String: KnownServer] = [:]
@@ -60,12 +64,15 @@ final class DaemonLines {
     func ask(_ request: RelayRequest, for conversation: Int, of client: Int32) {
         var calls = calls
         calls.client = client
+        let proved = known[request.account].flatMap { $0.isBound ? $0.server.url : nil }
+        let proof = proved.map { request.proof(at: $0, lookup.nonces).body }
         guard request.rejected == nil, request.signInWait == nil, busy.count < DaemonLines.mostBusy,
             let server = try? calls.request(.getMCPServer, [request.account]),
-            let session = try? calls.request(.getSession, [request.account])
+            let session = try? calls.request(
+                proof == nil ? .getSession : .makeProof, [request.account], body: proof)
         else { return lookup.ask(request, for: conversation, of: client) }
         let question = Question(
-            conversation: conversation, client: client, request: request, bytes: server + session,
+            conversation: conversation, client: client, request: request, bytes: server + session, proved: proved,
             end: .now + DaemonLines.bound)
         while let connection = idle.popLast() {
             if connection.send(question.bytes) { return wait(connection, question) }
@@ -110,8 +117,15 @@ final class DaemonLines {
             guard let server = line.server, let session = try line.connection.next() else { return true }
             busy[descriptor] = nil
             if line.connection.isKept, idle.count < DaemonLines.mostIdle { idle.append(line.connection) }
-            let account = line.question.request.account
-            give(line.question, Result { () throws(RingbackError) in try access(account, server, session) })
+            let question = line.question
+            let account = question.request.account
+            let result = Result { () throws(RingbackError) in try access(account, server, session) }
+            // The first bound token of the account, or another server than the one of the proof.
+            if case .success(let access) = result, access.isBound, question.proved != access.server.url {
+                lookup.ask(question.request, for: question.conversation, of: question.client)
+            } else {
+                give(question, result)
+            }
         } catch {
             busy[descriptor] = nil
             // The daemon may have closed a kept connection, or be another one by now. What went wrong otherwise is found
@@ -130,7 +144,9 @@ final class DaemonLines {
     ) throws(RingbackError) -> AccessLookup.Access {
         let server = try self.server(account, server)
         guard server.needsSignIn else { return AccessLookup.Access(server) }
-        return AccessLookup.Access(server, try Session(reading: try BrokerCalls.json(session)))
+        let access = try AccessLookup.Access(server, try BrokerCalls.json(session))
+        if known[account]?.isBound != access.isBound { known[account]?.isBound = access.isBound }
+        return access
     }
 
     private func server(

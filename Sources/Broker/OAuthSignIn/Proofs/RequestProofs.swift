@@ -29,19 +29,14 @@ public struct ProvedRequest: Sendable {
     }
 }
 
-extension IssuedToken {
-    /// The proof for one request with this token (RFC 9449 section 4.2); nil for a token that is not bound to a key.
-    ///
-    /// - Throws: `signInRequired` for a bound token whose key cannot be used.
-    public func proof(for request: ProvedRequest, at now: WallInstant) throws(BrokerError) -> Secret? {
-        guard token.isBound else { return nil }
-        guard let key = proofKey.flatMap(DPoPKey.init(stored:)),
-            let proof = key.proof(
-                of: request.method, to: request.url.text, accessToken: token.value, nonce: request.nonce,
-                now: now.seconds)
-        else { throw .signInRequired(account) }
-        return proof
-    }
+/// What a request needs beside its token.
+public enum RequestProof: Sendable {
+    /// Nothing: the token is bound to no key.
+    case unneeded
+    case made(Secret)
+    /// The URL may be an endpoint of the issuer. Attack: with a proof for the token endpoint, a program could refresh the
+    /// session, and with one for another endpoint end it.
+    case denied
 }
 
 extension Broker {
@@ -51,24 +46,50 @@ extension Broker {
         return (account.kind as? MCPAccount)?.server.url.origin == url.origin
     }
 
-    /// True if the issuer of the account's session may take the URL for one of its endpoints but userinfo. If its metadata
-    /// are not known and cannot be fetched now, that is everything at the issuer and beside the token endpoint.
-    public func isIssuersEndpoint(_ url: WebURL, of name: AccountName) async throws(BrokerError) -> Bool {
+    /// The proof for one request with a token of an account (RFC 9449 section 4.2).
+    ///
+    /// - Throws: `signInRequired` for a bound token whose key cannot be used.
+    public func proof(
+        of issuedToken: IssuedToken, for request: ProvedRequest
+    ) async throws(BrokerError) -> RequestProof {
+        let name = issuedToken.account
         let account = try await signInContext.sessions.account(name)
         let session = await signInContext.sessions.held(name)
-        let provider: Provider
-        switch account.kind {
-        case let rules as OAuthAccount: provider = Provider(account, by: rules, signInContext.tools)
+        guard let provider = account.provider(of: session, with: signInContext.tools) else {
+            return issuedToken.token.isBound ? .denied : .unneeded
+        }
+        var homes = [session?.tokenEndpointOrigin, session?.issuer].compactMap(\.self)
+        if let metadata = try? await provider.metadata() {
+            if metadata.hasEndpoint(at: request.url) { return .denied }
+            homes = [metadata.tokenEndpoint]
+        } else if homes.contains(where: { (try? WebURL(parsing: $0))?.origin == request.url.origin }) {
+            // Which URLs of the issuer are endpoints is not known now.
+            return .denied
+        }
+        guard issuedToken.token.isBound else { return .unneeded }
+        // A clock that differs from the issuer's is most likely our own.
+        let home = homes.first.flatMap { try? WebURL(parsing: $0) }?.origin ?? ""
+        let lead = provider.proofs.terms(of: ProofTerms.Server(origin: home, role: .authorization)).clockLead
+        guard let key = issuedToken.proofKey.flatMap(DPoPKey.init(stored:)),
+            let proof = key.proof(
+                of: request.method, to: request.url.text, accessToken: issuedToken.token.value, nonce: request.nonce,
+                now: now.seconds + lead)
+        else { throw .signInRequired(name) }
+        return .made(proof)
+    }
+}
+
+extension Account {
+    /// The requests to the issuer of a session; nil for a project of Supabase, which binds no tokens, and for an account at an
+    /// MCP server whose session names no issuer.
+    fileprivate func provider(of session: Session?, with tools: ProviderTools) -> Provider? {
+        switch kind {
+        case let rules as OAuthAccount: return Provider(self, by: rules, tools)
         case let kind as MCPAccount:
-            guard let connection = session.flatMap({ MCPConnection(of: $0, at: kind.server) }) else { return true }
-            let found = account.at(connection, of: kind, with: signInContext.tools)
-            provider = Provider(found, by: found.oauth, signInContext.tools)
-        default: return false
+            guard let connection = session.flatMap({ MCPConnection(of: $0, at: kind.server) }) else { return nil }
+            let account = at(connection, of: kind, with: tools)
+            return Provider(account, by: account.oauth, tools)
+        default: return nil
         }
-        if let metadata = try? await provider.metadata() { return metadata.hasEndpoint(at: url) }
-        let homes = [session?.tokenEndpointOrigin, session?.issuer].compactMap {
-            $0.flatMap { try? WebURL(parsing: $0) }
-        }
-        return homes.contains { $0.origin == url.origin }
     }
 }

@@ -225,9 +225,7 @@ extension ProviderMetadata {
 extension ProviderMetadata {
     /// True if tokens can be bound to a ``DPoPKey``.
     public var offersDPoP: Bool { dpopSigningAlgorithms?.contains(SignatureAlgorithm.es256.rawValue) == true }
-}
 
-extension ProviderMetadata {
     /// The endpoints that take more than an access token: all but userinfo.
     private var endpoints: Set<String> {
         let known = [
@@ -237,8 +235,7 @@ extension ProviderMetadata {
         return statedEndpoints.union(known.compactMap(\.self))
     }
 
-    /// True if a server may take the URL for such an endpoint, in whatever spelling. Attack: with a proof (RFC 9449) for
-    /// the token endpoint, a program could refresh the session.
+    /// True if a server may take the URL for such an endpoint, in whatever spelling.
     public func hasEndpoint(at url: WebURL) -> Bool {
         guard let place = EndpointPlace(url) else { return true }
         return endpoints.contains { text in (try? WebURL(parsing: text)).flatMap { EndpointPlace($0) } == place }

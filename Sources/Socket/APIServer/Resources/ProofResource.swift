@@ -64,12 +64,14 @@ extension SocketAPI {
     func proof(
         of issuedToken: IssuedToken, for proved: ProvedRequest, explain: (BrokerError) -> Problem
     ) async throws(Problem) -> Secret? {
-        do throws(BrokerError) {
-            if try await !broker.isIssuersEndpoint(proved.url, of: issuedToken.account) {
-                return try issuedToken.proof(for: proved, at: broker.now)
-            }
-        } catch {
+        let made: RequestProof
+        do throws(BrokerError) { made = try await broker.proof(of: issuedToken, for: proved) } catch {
             throw explain(error)
+        }
+        switch made {
+        case .unneeded: return nil
+        case .made(let proof): return proof
+        case .denied: break
         }
         throw Problem(
             .policyDenied,
