@@ -1,5 +1,5 @@
 public import Cryptography
-import RingbackBase
+public import RingbackBase
 
 /// A provider's issuer, endpoints and features (RFC 8414 section 2, OpenID Connect Discovery section 3). Every endpoint
 /// here is a URL that secrets may be sent to.
