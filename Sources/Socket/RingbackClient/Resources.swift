@@ -43,7 +43,7 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     public var endsAt: WallInstant?
 
     /// The value for a request's `Authorization` header (RFC 6750 section 2.1). A token of the type `DPoP` needs a proof
-    /// beside it (RFC 9449): ``BrokerClient/proof(_:method:url:nonce:)`` has both.
+    /// beside it (RFC 9449): ``BrokerClient/proof(_:method:url:nonce:rejectedSHA256:)`` has both.
     public var authorization: String { "\(tokenType.lowercased() == "bearer" ? "Bearer" : tokenType) \(accessToken)" }
 
     public var description: String { "Session(account: \(account), subject: \(subject))" }

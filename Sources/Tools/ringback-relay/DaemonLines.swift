@@ -1,6 +1,7 @@
 import CurlTransport
 import MCPBridge
 import RingbackAPI
+import RingbackBase
 import RingbackClient
 
 /// Kept connections to the daemon, on the loop's own thread. Where the server is and the token are asked for anew with each

@@ -2,6 +2,7 @@ import ArgumentParser
 import RingbackAPI
 import RingbackBase
 import RingbackClient
+import Terminal
 
 /// A token that is bound to a key (RFC 9449): its server takes it only with a proof for each request, so it is of no use to
 /// a program that gets it alone.

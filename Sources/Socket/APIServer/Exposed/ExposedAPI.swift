@@ -1,6 +1,7 @@
 public import BrokerCore
 internal import Glibc
 public import LocalHTTP
+internal import OAuthSignIn
 internal import Records
 internal import RingbackAPI
 internal import RingbackBase

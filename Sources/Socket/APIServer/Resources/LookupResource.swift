@@ -1,5 +1,6 @@
 internal import BrokerCore
 internal import LocalHTTP
+internal import OAuthSignIn
 internal import Records
 internal import RingbackAPI
 internal import RingbackBase

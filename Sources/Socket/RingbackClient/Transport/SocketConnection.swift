@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 package import RingbackAPI
-import RingbackBase
+package import RingbackBase
 
 /// A blocking stream socket on which every wait has a deadline. Before a byte is sent to a Unix socket, the kernel is
 /// asked for its server's uid: another user's server gets no request and no secret.
