@@ -111,6 +111,9 @@ public struct ExposedAPI: Sendable {
         let facts = ConnectionFacts(decision: decision, caller: caller, exposedSocket: exposedSocket.name)
         request.memory.value = facts
         guard decision.isAllowed else {
+            guard exposedSocket.serves(operation) else {
+                throw denied("no proof is served: the socket was made without “proof”,")
+            }
             throw denied(account.map { _ in "this account is not shown" } ?? "nothing is served to you")
         }
         return facts
@@ -254,12 +257,9 @@ public struct ExposedAPI: Sendable {
             issue: { () throws(Problem) in try await issue(origin.query, of: origin.account, call) })
     }
 
-    /// The token and a proof, for the relay of the socket or if the socket was made for them.
+    /// The token and a proof. The policy has allowed it.
     func makeProof(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        guard isForRelay || exposedSocket.serves(.proof) else {
-            throw denied("no proof is served: the socket was made without “proof”")
-        }
         guard !call.has("rejected_sha256") else { throw denied("no token is refreshed") }
         let proved = try ProvedRequest(of: call)
         try await refuseAnother(name)
