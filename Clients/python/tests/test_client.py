@@ -328,6 +328,7 @@ class AuthTests(unittest.TestCase):
             ([("session", {}), ("proof", asked)], {"Authorization": "DPoP T", "DPoP": "P"}))
         refusal = {"WWW-Authenticate": 'DPoP error="use_dpop_nonce"', "DPoP-Nonce": "n1"}
         self.assertEqual(self.drive(first.again(401, refusal), proof)[0], [("proof", asked | {"nonce": "n1"})])
+        self.assertIsNone(target.nonce, "it is for this request alone")
         self.assertIsNone(first.again(401, refusal), "the request is sent again once")
         self.assertIsNone(first.again(200, {"DPoP-Nonce": "n2"}))
         # The next request has the newest nonce at once; a refused token is replaced.

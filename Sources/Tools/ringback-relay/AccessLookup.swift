@@ -110,18 +110,23 @@ final class AccessLookup: Sendable {
 
     /// The answer is among ``answers()`` later.
     ///
-    /// - Parameter client: the process for which it is asked; nil for an exposed socket's.
-    func ask(_ request: RelayRequest, for conversation: Int, of client: Int32? = nil) {
+    /// - Parameters:
+    ///   - client: the process for which it is asked; nil for an exposed socket's.
+    ///   - nonce: of the server, for the same request.
+    func ask(
+        _ request: RelayRequest, for conversation: Int, of client: Int32? = nil, nonce: String? = nil
+    ) {
         var calls = calls
         calls.client = client
-        questions.ask(for: conversation) { [calls, nonces] in AccessLookup.access(request, calls, nonces) }
+        questions.ask(for: conversation) { [calls, nonces] in AccessLookup.access(request, nonce: nonce, calls, nonces)
+        }
     }
 
     /// The answers since the last call.
     func answers() -> [Answer] { questions.answers() }
 
     private static func access(
-        _ request: RelayRequest, _ calls: BrokerCalls, _ nonces: ResourceNonces
+        _ request: RelayRequest, nonce: String?, _ calls: BrokerCalls, _ nonces: ResourceNonces
     ) -> Result<Access, RelayRefusal> {
         do throws(RingbackError) {
             let server = try Server(reading: try calls.call(.getMCPServer, [request.account]))
@@ -136,7 +141,7 @@ final class AccessLookup: Sendable {
             }
             let access = try Access(server, try calls.session(question))
             guard access.lacksProof else { return .success(access) }
-            let proof = request.proof(at: server.url, nonces)
+            let proof = request.proof(at: server.url, nonce: nonce, nonces)
             return .success(try Access(server, try calls.proof(proof, of: request.account)))
         } catch {
             return .failure(RelayRefusal(error))

@@ -96,12 +96,14 @@ final class Conversation: BridgeConnection {
             var refusal: DPoPRefusal?
             if sent.isProved {
                 refusal = DPoPRefusal(response.status, response.fields)
-                let hasNonce = lines.lookup.nonces.learn(from: response.fields, of: sent.url)
-                if refusal == .nonce, hasNonce, let (request, body) = repeatable {
+                if refusal == .nonce, let nonce = DPoPNonce.stated(in: response.fields),
+                    let (request, body) = repeatable
+                {
                     streams.cancel(transfer)
-                    sendAgain(request, body, lines)
+                    sendAgain(request, body, nonce, lines)
                     return false
                 }
+                lines.lookup.nonces.learn(from: response.fields, of: sent.url)
             }
             (hasHead, repeatable) = (true, nil)
             output.append(RelayReply.head(head(response.status, response.fields, sent, refusal)).bytes)
@@ -116,11 +118,13 @@ final class Conversation: BridgeConnection {
     }
 
     /// The server has taken nothing of it: it wants another nonce.
-    private func sendAgain(_ request: RelayRequest, _ body: RepeatableBody, _ lines: DaemonLines) {
+    private func sendAgain(
+        _ request: RelayRequest, _ body: RepeatableBody, _ nonce: String, _ lines: DaemonLines
+    ) {
         (repeatable, isRepeated) = (nil, true)
         input = body.bytes
         state = .token(request)
-        lines.ask(request, for: number, of: client)
+        lines.ask(request, for: number, of: client, nonce: nonce)
     }
 
     private func end(_ outcome: StreamTransfer.Outcome) {

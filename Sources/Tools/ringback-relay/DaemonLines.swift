@@ -15,6 +15,7 @@ final class DaemonLines {
         let bytes: [UInt8]
         /// The server for which a proof is asked for, in place of the token alone.
         let proved: WebURL?
+        let nonce: String?
         let end: ContinuousClock.Instant
     }
 
@@ -61,19 +62,22 @@ final class DaemonLines {
 
     /// Asks what a request needs. The answer is among ``answers()`` later, or among the lookup's.
     ///
-    /// - Parameter client: the process for which it is asked.
-    func ask(_ request: RelayRequest, for conversation: Int, of client: Int32) {
+    /// - Parameters:
+    ///   - client: the process for which it is asked.
+    ///   - nonce: of the server, for the same request.
+    func ask(_ request: RelayRequest, for conversation: Int, of client: Int32, nonce: String? = nil) {
         var calls = calls
         calls.client = client
         let proved = known[request.account].flatMap { $0.isBound ? $0.server.url : nil }
-        let proof = proved.map { request.proof(at: $0, lookup.nonces).body }
+        let proof = proved.map { request.proof(at: $0, nonce: nonce, lookup.nonces).body }
         guard request.rejected == nil, request.signInWait == nil, busy.count < DaemonLines.mostBusy,
             let server = try? calls.request(.getMCPServer, [request.account]),
             let session = try? calls.request(
                 proof == nil ? .getSession : .makeProof, [request.account], body: proof)
-        else { return lookup.ask(request, for: conversation, of: client) }
+        else { return lookup.ask(request, for: conversation, of: client, nonce: nonce) }
         let question = Question(
             conversation: conversation, client: client, request: request, bytes: server + session, proved: proved,
+            nonce: nonce,
             end: .now + DaemonLines.bound)
         while let connection = idle.popLast() {
             if connection.send(question.bytes) { return wait(connection, question) }
@@ -83,7 +87,8 @@ final class DaemonLines {
 
     private func askAnew(_ question: Question) {
         guard let connection = try? KeptConnection(calls), connection.send(question.bytes) else {
-            return lookup.ask(question.request, for: question.conversation, of: question.client)
+            return lookup.ask(
+                question.request, for: question.conversation, of: question.client, nonce: question.nonce)
         }
         wait(connection, question)
     }
@@ -123,7 +128,8 @@ final class DaemonLines {
             let result = Result { () throws(RingbackError) in try access(account, server, session) }
             // The first bound token of the account, or another server than the one of the proof.
             if case .success(let access) = result, access.isBound, question.proved != access.server.url {
-                lookup.ask(question.request, for: question.conversation, of: question.client)
+                lookup.ask(
+                    question.request, for: question.conversation, of: question.client, nonce: question.nonce)
             } else {
                 give(question, result)
             }
@@ -134,7 +140,9 @@ final class DaemonLines {
             if line.connection.hasServed, line.server == nil {
                 askAnew(line.question)
             } else {
-                lookup.ask(line.question.request, for: line.question.conversation, of: line.question.client)
+                lookup.ask(
+                    line.question.request, for: line.question.conversation, of: line.question.client,
+                    nonce: line.question.nonce)
             }
         }
         return true

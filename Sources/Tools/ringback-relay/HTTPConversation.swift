@@ -180,11 +180,12 @@ final class HTTPConversation: RelayConnection {
         var begun = begun
         if begun == nil, let (status, fields) = transfer.response {
             let refusal = isProved ? DPoPRefusal(status, fields) : nil
-            let hasNonce = isProved && server.nonces.learn(from: fields, of: request.url)
-            if refusal == .nonce, hasNonce, let body = repeatable {
-                sendAgain(request, body, transfer, server)
+            if refusal == .nonce, let nonce = DPoPNonce.stated(in: fields), let body = repeatable {
+                server.streams.cancel(transfer)
+                sendAgain(request, body, nonce, server)
                 return true
             }
+            if isProved { server.nonces.learn(from: fields, of: request.url) }
             repeatable = nil
             // What is wrong with a proof is not wrong with the token.
             if status == 401, refusal == nil { server.noteRefused(digest, at: relay) }
@@ -221,12 +222,15 @@ final class HTTPConversation: RelayConnection {
 
     /// The server has taken nothing of it: it wants another nonce.
     private func sendAgain(
-        _ request: RelayedRequest, _ body: RepeatableBody, _ transfer: StreamTransfer, _ server: HTTPRelayServer
+        _ request: RelayedRequest, _ body: RepeatableBody, _ nonce: String, _ server: HTTPRelayServer
     ) {
-        server.streams.cancel(transfer)
         (resent, repeatable, mask) = (body.bytes, nil, nil)
         state = .credentials(request)
-        do throws(RelayedRequest.Refusal) { try server.ask(for: self, request) } catch { refuse(error) }
+        do throws(RelayedRequest.Refusal) {
+            try server.ask(for: self, request, nonce: nonce)
+        } catch {
+            refuse(error)
+        }
     }
 
     private func end(_ outcome: StreamTransfer.Outcome, _ request: RelayedRequest, _ response: RelayedResponse) {

@@ -122,7 +122,11 @@ final class HTTPRelayServer {
     func noteRefused(_ digest: String, at relay: HTTPRelayOrders.Relay) { refused[relay.listener] = digest }
 
     /// Asks for the credentials for a request. Throws where too many questions wait.
-    func ask(for conversation: HTTPConversation, _ request: RelayedRequest) throws(RelayedRequest.Refusal) {
+    ///
+    /// - Parameter nonce: what the server has answered the same request with.
+    func ask(
+        for conversation: HTTPConversation, _ request: RelayedRequest, nonce: String? = nil
+    ) throws(RelayedRequest.Refusal) {
         guard waiting < HTTPRelayServer.mostWaiting else {
             throw RelayedRequest.Refusal(503, "The relay waits for too many answers of the daemon.", code: "timeout")
         }
@@ -132,7 +136,7 @@ final class HTTPRelayServer {
         // No origin and no proof has a query, which may have secrets.
         let place = request.url.origin + request.url.path
         var question = OriginRequest(url: place)
-        (question.method, question.nonce) = (request.method, nonces[request.url])
+        (question.method, question.nonce) = (request.method, nonce ?? nonces[request.url])
         let asked = question
         questions.ask(for: conversation.number) { [calls] in
             do throws(RingbackError) {

@@ -6,22 +6,20 @@ import RingbackClient
 import Synchronization
 
 /// The last nonces of the servers for proofs (RFC 9449 section 9), by origin. They are learned from every response to a
-/// request with a proof. One that is lost costs one request more.
+/// request with a proof, but for one after which the request is sent again: its nonce may be good once, and is for that
+/// request. A nonce that is lost costs one request more.
 final class ResourceNonces: Sendable {
     private static let most = 256
     private let nonces = Mutex<[String: String]>([:])
 
     subscript(url: WebURL) -> String? { nonces.withLock { $0[url.origin] } }
 
-    /// True if the response states one.
-    @discardableResult
-    func learn(from fields: HTTPFields, of url: WebURL) -> Bool {
-        guard let stated = DPoPNonce.stated(in: fields) else { return false }
+    func learn(from fields: HTTPFields, of url: WebURL) {
+        guard let stated = DPoPNonce.stated(in: fields) else { return }
         nonces.withLock { nonces in
             if nonces.count >= ResourceNonces.most { nonces = [:] }
             nonces[url.origin] = stated
         }
-        return true
     }
 }
 
@@ -55,8 +53,10 @@ extension RelayRequest {
     func url(at server: WebURL) -> WebURL { togglesSlash ? RedirectRule.toggled(server) ?? server : server }
 
     /// The proof that it needs.
-    func proof(at server: WebURL, _ nonces: ResourceNonces) -> ProofRequest {
+    ///
+    /// - Parameter nonce: what the server has answered the same request with; nil for the last one that is known.
+    func proof(at server: WebURL, nonce: String?, _ nonces: ResourceNonces) -> ProofRequest {
         let url = url(at: server)
-        return ProofRequest(method: method, url: url.text, nonce: nonces[url])
+        return ProofRequest(method: method, url: url.text, nonce: nonce ?? nonces[url])
     }
 }

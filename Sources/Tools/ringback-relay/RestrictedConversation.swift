@@ -121,13 +121,14 @@ final class RestrictedConversation: BridgeConnection {
     }
 
     private func ask(
-        _ lookup: AccessLookup, for request: RestrictedRequest, rejected: String? = nil, togglesSlash: Bool
+        _ lookup: AccessLookup, for request: RestrictedRequest, rejected: String? = nil, nonce: String? = nil,
+        togglesSlash: Bool
     ) {
         var question = RelayRequest(account: orders.account, method: request.method)
         question.rejected = rejected
         question.togglesSlash = togglesSlash
         state = .token(request, togglesSlash: togglesSlash)
-        lookup.ask(question, for: number)
+        lookup.ask(question, for: number, nonce: nonce)
     }
 
     func take(_ answer: AccessLookup.Answer, _ streams: CurlStreams) {
@@ -180,13 +181,15 @@ final class RestrictedConversation: BridgeConnection {
         var hasMoved = false
         if !hasHead, let (status, fields) = transfer.response {
             let refusal = sent.isProved ? DPoPRefusal(status, fields) : nil
-            let hasNonce = sent.isProved && lookup.nonces.learn(from: fields, of: sent.url)
-            if refusal == .nonce, hasNonce, let (request, togglesSlash) = repeatable {
+            if refusal == .nonce, let nonce = DPoPNonce.stated(in: fields),
+                let (request, togglesSlash) = repeatable
+            {
                 (repeatable, isRepeated) = (nil, true)
                 streams.cancel(transfer)
-                ask(lookup, for: request, togglesSlash: togglesSlash)
+                ask(lookup, for: request, nonce: nonce, togglesSlash: togglesSlash)
                 return false
             }
+            if sent.isProved { lookup.nonces.learn(from: fields, of: sent.url) }
             hasHead = true
             hasMoved = true
             output.append(RelayReply.head(head(status, fields, sent, refusal, &response)).bytes)

@@ -23,8 +23,9 @@ class Sending:
         self._repeats = {"nonce", "token"}
         self.authorization = ""
 
-    def fields(self, rejected: str | None = None) -> Steps[dict[str, str]]:
-        """The fields of the request. `rejected`: the token that the server refused, which is replaced first."""
+    def fields(self, rejected: str | None = None, nonce: str | None = None) -> Steps[dict[str, str]]:
+        """The fields of the request. `rejected`: the token that the server refused, which is replaced first. `nonce`: what it
+        has answered this request with, if it was not taken without."""
         target = self._target
         if not target.is_bound:
             if rejected is not None:
@@ -34,7 +35,7 @@ class Sending:
             if not target.is_bound:
                 return self._noted(found, f"Bearer {found['access_token']}")
         found = yield Operations.proof.call(
-            self._account, self._method, self._url, nonce=target.nonce, rejected=rejected)
+            self._account, self._method, self._url, nonce=nonce or target.nonce, rejected=rejected)
         target.is_bound = "dpop" in found
         return self._noted(found, found["authorization"]) | ({"DPoP": found["dpop"]} if target.is_bound else {})
 
@@ -42,22 +43,22 @@ class Sending:
         self._token, self.authorization = found["access_token"], authorization
         return {"Authorization": authorization}
 
-    def learn(self, headers: Mapping[str, str]) -> bool:
-        """Notes the nonce of a response. False if it has none."""
-        if nonce := headers.get("DPoP-Nonce"):
-            self._target.nonce = nonce
-        return bool(nonce)
+    def learn(self, headers: Mapping[str, str]) -> None:
+        """Notes the nonce of a response, for the next request."""
+        self._target.nonce = headers.get("DPoP-Nonce") or self._target.nonce
 
     def again(self, status: int, headers: Mapping[str, str]) -> Steps[dict[str, str]] | None:
         """What gives the fields of the same request if it is to be sent again: once with another nonce, once with another
         token. None if the response is the last one."""
-        has_nonce = self.learn(headers)
-        if status != 401:
-            return None
         # What is wrong with a proof is not wrong with the token.
         refusal = re.search(r'error="?(use_dpop_nonce|invalid_dpop_proof)\b', headers.get("WWW-Authenticate") or "")
-        what = "nonce" if refusal else "token"
-        if what not in self._repeats or (refusal and (refusal[1] != "use_dpop_nonce" or not has_nonce)):
+        nonce = headers.get("DPoP-Nonce") if refusal and refusal[1] == "use_dpop_nonce" else None
+        if status == 401 and nonce and "nonce" in self._repeats:
+            # It may be good once, so it is for no other request.
+            self._repeats.discard("nonce")
+            return self.fields(nonce=nonce)
+        self.learn(headers)
+        if status != 401 or refusal or "token" not in self._repeats:
             return None
-        self._repeats.discard(what)
-        return self.fields(None if refusal else self._token)
+        self._repeats.discard("token")
+        return self.fields(self._token)
