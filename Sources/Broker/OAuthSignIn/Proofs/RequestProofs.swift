@@ -10,13 +10,13 @@ public struct ProvedRequest: Sendable {
     let nonce: String?
 
     /// - Parameter nonce: the last one that the server stated in `DPoP-Nonce`.
-    /// - Throws: `invalid` for a method that is no token (RFC 9110 section 9.1), a URL to which no token may be sent, and
-    ///   for a nonce with characters that RFC 9449 section 8.1 does not allow.
-    public init(method: String, url text: String, nonce: String?) throws(BrokerError) {
+    /// - Throws: `invalid` for a method that is no token (RFC 9110 section 9.1), a URL to which no token may be sent or none
+    ///   (nil), and for a nonce with characters that RFC 9449 section 8.1 does not allow.
+    public init(method: String, url: WebURL?, nonce: String?) throws(BrokerError) {
         guard (1...64).contains(method.utf8.count), method.utf8.allSatisfy(HTTPFields.isTokenByte) else {
             throw .invalid(field: "method", reason: .stated("it is a method of HTTP, such as GET."))
         }
-        guard let url = try? WebURL(parsing: text), ["https", "http"].contains(url.scheme), url.isSecure else {
+        guard let url, ["https", "http"].contains(url.scheme), url.isSecure else {
             throw .invalid(
                 field: "url", reason: .stated("it is an https URL (http on this machine) without a user name."))
         }
@@ -59,7 +59,7 @@ extension Broker {
             return issuedToken.token.isBound ? .denied : .unneeded
         }
         var homes = [session?.tokenEndpointOrigin, session?.issuer].compactMap(\.self)
-        if let metadata = try? await provider.metadata() {
+        if let metadata = await provider.endpointMetadata(with: signInContext.tools) {
             if metadata.hasEndpoint(at: request.url) { return .denied }
             homes = [metadata.tokenEndpoint]
         } else if homes.contains(where: { (try? WebURL(parsing: $0))?.origin == request.url.origin }) {
@@ -76,6 +76,22 @@ extension Broker {
                 now: now.seconds + lead)
         else { throw .signInRequired(name) }
         return .made(proof)
+    }
+}
+
+extension Provider {
+    /// How long a proof waits for metadata, which nobody has needed since the daemon's start.
+    private static let metadataBound: Duration = .seconds(3)
+
+    /// Nil if they are not known, and do not come now.
+    fileprivate func endpointMetadata(with tools: ProviderTools) async -> ProviderMetadata? {
+        if case .issuer(let issuer) = rules.endpoints,
+            let known = await directory.known(of: account, issuer: issuer)
+        {
+            return known
+        }
+        let fetch = tools.work.start { try? await metadata() }
+        return await fetch.wait(atMost: Provider.metadataBound) ?? nil
     }
 }
 

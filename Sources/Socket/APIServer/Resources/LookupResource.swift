@@ -153,7 +153,7 @@ struct OriginLookup: Sendable {
         isInteractive = try call.truth("interactive")
         tool = call.program
         let (method, nonce) = (try call.text("method"), try call.text("nonce"))
-        proved = try method.map { method throws(Problem) in try ProvedRequest(method, url.text, nonce, call) }
+        proved = try method.map { method throws(Problem) in try ProvedRequest(method, url, nonce, call) }
         let refusing = rejected.flatMap { registry?.origin(of: url, refusing: $0, at: call.facts.exposedSocket) }
         guard let origin = refusing ?? registry?.origin(of: url, username: username) else {
             let user = username == nil ? "this URL" : "this URL and user name"

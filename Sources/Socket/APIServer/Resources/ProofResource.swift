@@ -105,10 +105,11 @@ extension Problem {
 
 extension ProvedRequest {
     init(of call: Call) throws(Problem) {
-        try self.init(try call.required("method"), try call.required("url"), try call.text("nonce"), call)
+        let (method, url) = (try call.required("method"), try call.required("url"))
+        try self.init(method, try? WebURL(parsing: url), try call.text("nonce"), call)
     }
 
-    init(_ method: String, _ url: String, _ nonce: String?, _ call: Call) throws(Problem) {
+    init(_ method: String, _ url: WebURL?, _ nonce: String?, _ call: Call) throws(Problem) {
         do throws(BrokerError) { self = try ProvedRequest(method: method, url: url, nonce: nonce) } catch {
             throw Problem(error, language: call.language)
         }
