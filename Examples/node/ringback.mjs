@@ -81,6 +81,7 @@ export const ROUTES = {
   sessionAt: ["GET /v1/session"],
   lookup: ["POST /v1/lookup"],
   refresh: [`POST ${OWN}/refresh`],
+  proof: [`POST ${OWN}/proof`],
   beginSignIn: [`POST ${OWN}/sign-in`],
   flows: ["GET /v1/flows", "flows"],
   flow: ["GET /v1/flows/{flow}"],

@@ -8,6 +8,10 @@ All members but `issuers` may be left out. It says 401 to a request without a be
 every other one. Prints its port, then a line for each request: method, path, "token" or "none", and the method of the
 message or the event that a stream is resumed after.
 
+"dpop": true: it takes tokens that are bound to a key alone, with a proof for the request that has a nonce of its own, which is
+good once. Each response states a new one. The line of a request whose proof lacks one has "nonce" in place of "token". What
+issued the token checks signatures.
+
 "open": true is for a server that takes requests without a token and announces nothing. "documents" has further documents
 by path, with {origin} for the server's own. "initialize": the status with which it refuses an initialize, with "wants",
 the scopes of that challenge.
@@ -21,16 +25,27 @@ answers when it is resumed.
 
     mcp_server.py DIRECTORY"""
 
+import base64
 import hashlib
 import http.server
+import itertools
 import json
 import sys
 import threading
 
 released = threading.Event()
 refused = set()
+numbers = itertools.count()
+nonces = set()
+
+
+def decoded(part):
+    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+
 
 class Handler(http.server.BaseHTTPRequestHandler):
+    is_bound, wrong = False, None
+
     def log_message(self, *_):
         pass
 
@@ -44,11 +59,36 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text)
 
+    def refusal(self, token):
+        """What is wrong with the proof beside a token; None if it is good."""
+        proofs = self.headers.get_all("DPoP") or []
+        if len(proofs) != 1 or not self.headers["Authorization"].startswith("DPoP "):
+            return "invalid_dpop_proof"
+        claims = json.loads(decoded(proofs[0].split(".")[1]))
+        if claims.get("nonce") not in nonces:
+            return "use_dpop_nonce"
+        nonces.remove(claims["nonce"])
+        hash_ = hashlib.sha256(token.encode()).digest()
+        is_mine = claims["htm"] == self.command and claims["htu"] == origin() + self.path
+        return None if is_mine and decoded(claims["ath"]) == hash_ else "invalid_dpop_proof"
+
+    def end_headers(self):
+        if self.is_bound:
+            nonce = f"nonce-{next(numbers)}"
+            nonces.add(nonce)
+            self.send_header("DPoP-Nonce", nonce)
+        super().end_headers()
+
     def say(self, what=""):
-        token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
-        print(self.command, self.path, "token" if token else "none", what, flush=True)
+        token = (self.headers.get("Authorization") or "").removeprefix("Bearer ").removeprefix("DPoP ")
         with open(sys.argv[1] + "/mcp.json") as file:
             announced = json.load(file)
+        self.is_bound = announced.get("dpop", False)
+        self.wrong = self.refusal(token) if self.is_bound and token else None
+        shown = "none" if not token else "nonce" if self.wrong == "use_dpop_nonce" else self.wrong or "token"
+        print(self.command, self.path, shown, what, flush=True)
+        if self.wrong:
+            return announced, False
         digest = hashlib.sha256(token.encode()).digest()
         if announced.get("refuse") and token and not refused:
             refused.add(digest)
@@ -56,7 +96,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_DELETE(self):
         self.say()
-        self.answer(200, {})
+        self.refuse() if self.wrong else self.answer(200, {})
+
+    def refuse(self):
+        self.answer(401, {}, [("WWW-Authenticate", f'DPoP error="{self.wrong}"')])
 
     def event(self, message, number=None):
         self.wfile.write(((f"id: {number}\n" if number else "") + f"data: {json.dumps(message)}\n\n").encode())
@@ -77,7 +120,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if name == "text":
             return self.answer(200, result | {"result": {"text": "x" * arguments["size"]}})
         if name == "headers":
-            return self.answer(200, result | {"result": {"text": self.headers.get("Authorization")}})
+            text = " ".join([self.headers.get("Authorization"), *(self.headers.get_all("DPoP") or [])])
+            return self.answer(200, result | {"result": {"text": text}})
         if name == "part":
             text = json.dumps(result | {"result": {"text": "x" * arguments["size"]}}).encode()
             self.send_response(200)
@@ -103,6 +147,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         announced, has_token = self.say(self.headers.get("Last-Event-ID") or "")
+        if self.wrong:
+            return self.refuse()
         if self.path.startswith("/mcp") and has_token:
             if not self.headers.get("Last-Event-ID"):
                 return self.answer(405, {})
@@ -118,6 +164,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             issuer.replace("{origin}", origin()) for issuer in announced["issuers"]]}
         if "scopes" in announced:
             body["scopes_supported"] = announced["scopes"]
+        if self.is_bound:
+            body["dpop_signing_alg_values_supported"] = ["ES256"]
         self.answer(200, body)
 
     def do_POST(self):
@@ -133,6 +181,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(announced["initialize"], {}, [("WWW-Authenticate", field)])
         if has_token:
             return self.respond(request, announced.get("session"), announced.get("tools", []))
+        if self.wrong:
+            return self.refuse()
         challenge = f'Bearer resource_metadata="{origin()}/.well-known/oauth-protected-resource/mcp"'
         if "challenge" in announced:
             challenge += f', scope="{announced["challenge"]}"'

@@ -8,6 +8,7 @@ import sys
 import threading
 import unittest
 import urllib.request
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal, get_args, get_origin, get_type_hints, is_typeddict
 from unittest.mock import patch
@@ -19,6 +20,7 @@ from ringback import EVENT_NAMES, AsyncBroker, Broker, NoDaemon, RingbackError, 
 from ringback.events import Event, EventParser  # noqa: E402
 from ringback.operations import Operations  # noqa: E402
 from ringback.origin import Target  # noqa: E402
+from ringback.sending import Sending  # noqa: E402
 from ringback.twins import Twin  # noqa: E402
 
 STAGE = None
@@ -302,6 +304,44 @@ class AuthTests(unittest.TestCase):
             async with httpx.AsyncClient(auth=auth) as client:
                 return (await client.get(self.url)).status_code
         self.expect_one_replacement(asyncio.run(get()))
+
+    def drive(self, steps, *answers):
+        """Plays the daemon. What it is asked for, and the fields."""
+        calls, answers = [], list(answers)
+        try:
+            call = next(steps)
+            while True:
+                calls.append((call.path.rsplit("/", 1)[1], dict(call.body or {})))
+                call = steps.send(answers.pop(0))
+        except StopIteration as end:
+            return calls, end.value
+
+    def test_a_token_that_is_bound_to_a_key_gets_proofs(self):
+        target = Target("https://api.example.org")
+        url = "https://ada@api.example.org/a?b=c#d"
+        bound = {"access_token": "T", "token_type": "DPoP"}
+        proof = bound | {"authorization": "DPoP T", "dpop": "P"}
+        first = Sending("work", target, "GET", url)
+        asked = {"method": "GET", "url": "https://api.example.org/a"}
+        self.assertEqual(
+            self.drive(first.fields(), bound, proof),
+            ([("session", {}), ("proof", asked)], {"Authorization": "DPoP T", "DPoP": "P"}))
+        refusal = {"WWW-Authenticate": 'DPoP error="use_dpop_nonce"', "DPoP-Nonce": "n1"}
+        self.assertEqual(self.drive(first.again(401, refusal), proof)[0], [("proof", asked | {"nonce": "n1"})])
+        self.assertIsNone(target.nonce, "it is for this request alone")
+        self.assertIsNone(first.again(401, refusal), "the request is sent again once")
+        self.assertIsNone(first.again(200, {"DPoP-Nonce": "n2"}))
+        # The next request has the newest nonce at once; a refused token is replaced.
+        second = Sending("work", target, "GET", url)
+        self.assertEqual(self.drive(second.fields(), proof)[0], [("proof", asked | {"nonce": "n2"})])
+        self.assertIsNone(second.again(401, {"WWW-Authenticate": 'DPoP error="invalid_dpop_proof"'}))
+        calls, _ = self.drive(second.again(401, {"WWW-Authenticate": 'DPoP error="invalid_token"'}), proof)
+        self.assertEqual(calls, [("proof", asked | {"nonce": "n2", "rejected_sha256": sha256(b"T").hexdigest()})])
+        # The account has Bearer tokens from now on.
+        third = Sending("work", target, "GET", url)
+        bearer = {"access_token": "B", "token_type": "Bearer", "authorization": "Bearer B"}
+        self.assertEqual(self.drive(third.fields(), bearer)[1], {"Authorization": "Bearer B"})
+        self.assertFalse(target.is_bound)
 
     def test_no_token_leaves_without_tls_or_for_another_origin(self):
         with self.assertRaises(ValueError):

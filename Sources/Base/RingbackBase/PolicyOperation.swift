@@ -4,6 +4,7 @@ public enum PolicyOperation: String, Sendable, CaseIterable {
     case token
     case idToken = "id_token"
     case providerToken = "provider_token"
+    case proof
     case signIn = "sign_in"
     case signOut = "sign_out"
     case user

@@ -1,6 +1,6 @@
 // Attack: a server, or a page of it, sends back what it was sent, and the token with it.
 
-/// Hides a secret in bytes that come in pieces: asterisks take its place, so that lengths stay as they are. The secret itself
+/// Hides secrets in bytes that come in pieces: asterisks take its place, so that lengths stay as they are. The secret itself
 /// is not in memory, since a stream may last for days: only its hash, the set of its bytes, and its first ones.
 public struct SecretMask: Sendable {
     /// A shorter one is not looked for: every text could have it.
@@ -36,12 +36,17 @@ public struct SecretMask: Sendable {
     /// What may be the beginning of the secret.
     private var held: [UInt8] = []
 
-    /// As it is, and as it is written in a URL and in JSON with escaped slashes, where that differs.
-    public init(_ secret: Secret) {
-        let bytes = secret.revealedBytes()
-        let escaped = bytes.flatMap { $0.isUnreserved ? [$0] : $0.percentEscape }
-        let slashed = bytes.flatMap { $0 == UInt8(ascii: "/") ? Array("\\/".utf8) : [$0] }
-        forms = bytes.count < SecretMask.shortest ? [] : Set([bytes, escaped, slashed]).map { Form($0) }
+    public init(_ secret: Secret) { self.init([secret]) }
+
+    /// As they are, and as they are written in a URL and in JSON with escaped slashes, where that differs.
+    public init(_ secrets: [Secret]) {
+        let texts = secrets.map { $0.revealedBytes() }.filter { $0.count >= SecretMask.shortest }
+        let written = texts.flatMap { bytes in
+            let escaped = bytes.flatMap { $0.isUnreserved ? [$0] : $0.percentEscape }
+            let slashed = bytes.flatMap { $0 == UInt8(ascii: "/") ? Array("\\/".utf8) : [$0] }
+            return [bytes, escaped, slashed]
+        }
+        forms = Set(written).map { Form($0) }
         isFirst = forms.reduce(into: [Bool](repeating: false, count: 256)) { $0[Int($1.beginning[0])] = true }
     }
 

@@ -363,6 +363,8 @@ public indirect enum FileReason: KindReason, Error, Equatable {
     case left(FileReason)
     /// The token has scopes that the configuration does not name for the file.
     case tooMuchScope(AccountName, excess: [String])
+    /// Who reads the file cannot make the proofs that a server wants with the token (RFC 9449).
+    case tokenIsBound(AccountName)
     /// The token has characters, such as a line break, that would change the meaning of the line.
     case tokenCharacters(AccountName)
     case typeCharacters(AccountName)
@@ -385,6 +387,7 @@ extension KeptFile {
     func content(_ issued: IssuedToken, expiresAt: WallInstant?) throws(FileReason) -> [UInt8] {
         let excess = key.excess(of: issued.token)
         guard excess.isEmpty else { throw .tooMuchScope(account, excess: excess) }
+        guard !issued.token.isBound else { throw .tokenIsBound(account) }
         let bytes = issued.token.value.revealedBytes()
         guard !bytes.isEmpty, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw .tokenCharacters(account)

@@ -14,6 +14,8 @@ public struct ExposeConfiguration: Sendable, Equatable {
     public let lifetime: Int?
     /// What may be asked of the account's MCP server, if that is what is exposed.
     public let mcp: MessageRule?
+    /// It gives proofs with tokens that are bound to a key, too.
+    public let givesProofs: Bool
     public let source: ConfigurationSource
 
     static let most = 32
@@ -65,7 +67,7 @@ struct ExposeReader {
             name: table.text("name", AccountReader.nameRule, where: AccountReader.isName) ?? "",
             accounts: readAccounts(), scopes: table.scopes(without: "; leave it out for no ceiling"),
             allowedUIDs: readUIDs(), lifetime: table.lifetime(atMost: ExposeConfiguration.longestLifetime),
-            mcp: readMCP(), source: table.source)
+            mcp: readMCP(), givesProofs: table.boolean("proof") ?? false, source: table.source)
     }
 
     private func readAccounts() -> [String] {
@@ -95,6 +97,7 @@ struct ExposeReader {
             return nil
         }
         if table.has("scope") { table.refuse("scope", "cannot be combined with mcp: no token is served") }
+        if table.boolean("proof") == true { table.refuse("proof", "cannot be combined with mcp: no token is served") }
         if (table.strings("accounts") ?? []).count > 1 { table.refuse("accounts", "mcp is for one account") }
         let tools = table.strings("tools")?.map(\.text)
         if let tools, tools.count > ExposeConfiguration.maxTools || !tools.allSatisfy(MessageRule.isToolName) {

@@ -89,6 +89,7 @@ extension SocketAPI {
             lookup.origin.kind == .accessToken, lookup.origin.key == .own,
             daemon.consents?.isFree(lookup.origin.account.rawValue) ?? true,
             let held = broker.snapshot.current(lookup.origin.account.rawValue),
+            !held.entry.issuedToken.token.isBound,
             let credential = daemon.origins?.credential(of: lookup.origin, held: held.entry.issuedToken),
             let response = try? lookup.response(credential, expiresAt: held.expiresAt.map { WallInstant(seconds: $0) })
         else { return nil }
@@ -234,7 +235,7 @@ extension SocketAPI {
         guard let records, let caller = call.facts.caller else { return }
         switch call.route.endpoint.operation {
         case .signIn, .signOut, .deliverCallback, .deepLink, .manage: break
-        case .token, .idToken: return
+        case .token, .idToken, .proof: return
         default: guard caller.uid == 0, caller.uid != owner else { return }
         }
         let account = call.parameters["account"].flatMap { AccountName($0)?.rawValue }

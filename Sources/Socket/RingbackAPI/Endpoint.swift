@@ -3,7 +3,8 @@ public import RingbackBase
 /// One endpoint of the socket API, for the daemon and its clients; the raw value is the `operationId` of OpenAPI.
 public enum Endpoint: String, Sendable, CaseIterable {
     case listAccounts, getAccount, listFactors, enrollFactor, removeFactor, challengeFactor, verifyFactor,
-        listIdentities, linkIdentity, unlinkIdentity, getMCPServer, acknowledgeMigration, migrate, listConsents,
+        listIdentities, linkIdentity, unlinkIdentity, getMCPServer, makeProof, acknowledgeMigration, migrate,
+        listConsents,
         revokeConsent, beginPasskey, listPasskeys, registerPasskey, removePasskey, renamePasskey, resetPassword,
         reauthenticate, refresh, callFunction, signOut, getSession, signIn, getUser, updateUser, getAudit,
         deliverCallback, listConsentQuestions, answerConsent, listRememberedConsents, forgetConsent, streamDeepLinks,
@@ -48,6 +49,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .registerPasskey: (.post, "/v1/accounts/{account}/passkeys", .user)
         case .removePasskey: (.delete, "/v1/accounts/{account}/passkeys/{id}", .user)
         case .renamePasskey: (.patch, "/v1/accounts/{account}/passkeys/{id}", .user)
+        case .makeProof: (.post, "/v1/accounts/{account}/proof", .proof)
         case .resetPassword: (.post, "/v1/accounts/{account}/password-reset", .user)
         case .reauthenticate: (.post, "/v1/accounts/{account}/reauthenticate", .user)
         case .refresh: (.post, "/v1/accounts/{account}/refresh", .token)

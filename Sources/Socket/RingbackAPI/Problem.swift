@@ -84,6 +84,8 @@ public enum ProblemCause: String, Sendable, CaseIterable {
 
     case signInPending = "sign_in_pending"
     case migrationPending = "migration_pending"
+    /// The account's token is bound to a key, and what was asked for gives no proof with it.
+    case tokenBound = "token_bound"
     case sessionStale = "session_stale"
     case signInNeeded = "sign_in_needed"
     case vaultLocked = "vault_locked"

@@ -40,6 +40,9 @@ package struct OriginRequest: Sendable {
     package var isInteractive = false
     /// Only whether there is a token is wanted.
     package var isWithoutToken = false
+    /// Of the tool's request, if the tool sends a proof with a token that is bound to a key. With the server's last nonce.
+    package var method: String?
+    package var nonce: String?
     /// How the tool connects, where the origin has to allow that: members of the request.
     package var settings = JSONObject()
 }
@@ -59,6 +62,8 @@ extension BrokerCalls {
         if request.isGuess { body["rejected_is_guess"] = true }
         if request.isInteractive { body["interactive"] = true }
         if request.isWithoutToken { body["without_token"] = true }
+        body["method"] = request.method.map { .string($0) }
+        body["nonce"] = request.nonce.map { .string($0) }
         for setting in request.settings.members { body[setting.name] = setting.value }
         // The daemon limits the wait itself. The seconds beyond that are for a daemon that hangs.
         let limit: Duration = request.isInteractive ? .seconds(125) : .seconds(35)

@@ -42,7 +42,8 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     /// When the session itself ends and a new sign-in is needed: only beside ``AuthEvent/sessionEnding``.
     public var endsAt: WallInstant?
 
-    /// The value for a request's `Authorization` header (RFC 6750 section 2.1).
+    /// The value for a request's `Authorization` header (RFC 6750 section 2.1). A token of the type `DPoP` needs a proof
+    /// beside it (RFC 9449): ``BrokerClient/proof(_:method:url:nonce:rejectedSHA256:)`` has both.
     public var authorization: String { "\(tokenType.lowercased() == "bearer" ? "Bearer" : tokenType) \(accessToken)" }
 
     public var description: String { "Session(account: \(account), subject: \(subject))" }

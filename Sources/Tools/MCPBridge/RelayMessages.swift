@@ -111,6 +111,8 @@ public struct RelayHead: Sendable, Equatable {
     public var token: String?
     /// A redirect by which the request may be sent again, see ``RelayRequest/togglesSlash``.
     public var movesSlash = false
+    /// Why the server refuses the proof beside the token (RFC 9449), by its code: nothing is wrong with the token.
+    public var proofRefusal: String?
     /// The scopes that the token lacks, as the server states them; nil if it does not lack any.
     public var missingScope: String?
 
@@ -124,7 +126,7 @@ public struct RelayHead: Sendable, Equatable {
     fileprivate var json: JSON {
         let object: JSONObject = [
             "status": status, "fields": fields.map(\.json), "token": token, "slash": movesSlash ? true : nil,
-            "missing_scope": missingScope,
+            "missing_scope": missingScope, "proof_refusal": proofRefusal,
         ]
         return .object(object)
     }
@@ -136,6 +138,7 @@ public struct RelayHead: Sendable, Equatable {
         token = json["token"]?.string
         movesSlash = json["slash"]?.bool ?? false
         missingScope = json["missing_scope"]?.string
+        proofRefusal = json["proof_refusal"]?.string
     }
 }
 

@@ -29,7 +29,7 @@ extension Bridge {
             if outgoing.beginsSession {
                 session = head.field("mcp-session-id").flatMap { FieldRules.isSessionID($0) ? $0 : nil }
             }
-        case 401 where !outgoing.wasRefused && head.token != nil:
+        case 401 where !outgoing.wasRefused && head.token != nil && head.proofRefusal == nil:
             close(number)
             outgoing.wasRefused = true
             outgoing.rejected = head.token
@@ -212,6 +212,11 @@ extension Bridge {
     private mutating func failed(_ outgoing: OutgoingRequest, _ head: RelayHead, _ body: [UInt8]) {
         // A server without a standing stream says 405. Others refuse it in other ways: the session goes on without.
         if outgoing.isStream { return }
+        if head.status == 401, let reason = head.proofRefusal {
+            return fail(
+                outgoing, "The MCP server of \(account) refuses the proof for its token (\(reason)). Try again.",
+                code: "proof_refused")
+        }
         if head.status == 401, head.token == nil {
             return fail(
                 outgoing, "The MCP server of \(account) demands a token, and the account has sign_in = false.",

@@ -64,17 +64,26 @@ final class AccessLookup: Sendable {
         let authorization: Secret?
         /// The SHA-256 of the token, in hexadecimal digits.
         let digest: String?
+        /// Beside a token that is bound to a key, for one request.
+        let proof: Secret?
+        let isBound: Bool
+        /// The request cannot be sent with it.
+        var lacksProof: Bool { isBound && proof == nil }
 
         /// Without a token.
         init(_ server: Server) {
             self.server = server
-            (authorization, digest) = (nil, nil)
+            (authorization, digest, proof, isBound) = (nil, nil, nil, false)
         }
 
-        init(_ server: Server, _ session: Session) {
+        /// - Parameter answer: the daemon's, with the token, and perhaps with a proof.
+        init(_ server: Server, _ answer: JSON) throws(RingbackError) {
+            let session = try Session(reading: answer)
             self.server = server
             authorization = Secret(session.authorization)
             digest = Digest.hex(Digest.sha256(session.accessToken))
+            proof = answer["dpop"]?.string.map { Secret($0) }
+            isBound = session.tokenType.lowercased() == "dpop"
         }
     }
 
@@ -83,11 +92,14 @@ final class AccessLookup: Sendable {
         let url: WebURL
         /// The token's SHA-256.
         let token: String?
+        /// With a proof.
+        var isProved = false
     }
 
     typealias Answer = Questions<Access>.Answer
 
     let calls: BrokerCalls
+    let nonces = ResourceNonces()
     private let questions: Questions<Access>
 
     /// - Parameter application: for the audit log.
@@ -98,17 +110,24 @@ final class AccessLookup: Sendable {
 
     /// The answer is among ``answers()`` later.
     ///
-    /// - Parameter client: the process for which it is asked; nil for an exposed socket's.
-    func ask(_ request: RelayRequest, for conversation: Int, of client: Int32? = nil) {
+    /// - Parameters:
+    ///   - client: the process for which it is asked; nil for an exposed socket's.
+    ///   - nonce: of the server, for the same request.
+    func ask(
+        _ request: RelayRequest, for conversation: Int, of client: Int32? = nil, nonce: String? = nil
+    ) {
         var calls = calls
         calls.client = client
-        questions.ask(for: conversation) { [calls] in AccessLookup.access(request, calls) }
+        questions.ask(for: conversation) { [calls, nonces] in AccessLookup.access(request, nonce: nonce, calls, nonces)
+        }
     }
 
     /// The answers since the last call.
     func answers() -> [Answer] { questions.answers() }
 
-    private static func access(_ request: RelayRequest, _ calls: BrokerCalls) -> Result<Access, RelayRefusal> {
+    private static func access(
+        _ request: RelayRequest, nonce: String?, _ calls: BrokerCalls, _ nonces: ResourceNonces
+    ) -> Result<Access, RelayRefusal> {
         do throws(RingbackError) {
             let server = try Server(reading: try calls.call(.getMCPServer, [request.account]))
             guard server.needsSignIn else { return .success(Access(server)) }
@@ -120,7 +139,10 @@ final class AccessLookup: Sendable {
                 question.waitsForSignIn = true
                 question.timeout = wait
             }
-            return .success(Access(server, try Session(reading: try calls.session(question))))
+            let access = try Access(server, try calls.session(question))
+            guard access.lacksProof else { return .success(access) }
+            let proof = request.proof(at: server.url, nonce: nonce, nonces)
+            return .success(try Access(server, try calls.proof(proof, of: request.account)))
         } catch {
             return .failure(RelayRefusal(error))
         }

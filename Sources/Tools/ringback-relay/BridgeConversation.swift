@@ -24,6 +24,9 @@ final class Conversation: BridgeConnection {
     private var announced = 0
     /// Bytes of the request's body that have not come yet.
     private var unread = 0
+    /// The request with a proof that can be sent once more; nil if there is none.
+    private var repeatable: (request: RelayRequest, body: RepeatableBody)?
+    private var isRepeated = false
     private var hasServed = false
 
     init(_ descriptor: Int32, number: Int, client: Int32) {
@@ -50,10 +53,12 @@ final class Conversation: BridgeConnection {
         guard let bytes = receive() else { return }
         if case .streaming(let transfer, _) = state {
             unread -= bytes.count
+            if repeatable?.body.add(bytes) == false { repeatable = nil }
             return transfer.give(bytes)
         }
         input += bytes
         guard case .line = state, let request = takeRequest() else { return }
+        isRepeated = false
         state = .token(request)
         lines.ask(request, for: number, of: client)
     }
@@ -67,28 +72,41 @@ final class Conversation: BridgeConnection {
     }
 
     private func start(_ asked: RelayRequest, _ access: AccessLookup.Access, _ streams: CurlStreams) {
-        let server = access.server.url
-        let url = asked.togglesSlash ? RedirectRule.toggled(server) ?? server : server
+        let url = asked.url(at: access.server.url)
         guard let transfer = start(asked.method, asked.fields, length: asked.length, to: url, access, streams) else {
             return refuse("server_unreachable", "\(url.place) cannot be asked: libcurl refuses the request.")
         }
-        state = .streaming(transfer, AccessLookup.Sent(url: url, token: access.digest))
+        let isProved = access.proof != nil
+        state = .streaming(transfer, AccessLookup.Sent(url: url, token: access.digest, isProved: isProved))
         let body = input
         input = []
+        repeatable = isProved && !isRepeated ? RepeatableBody(body).map { (asked, $0) } : nil
         unread = asked.length - body.count
         if !body.isEmpty { transfer.give(body) }
     }
 
-    func pump() -> Bool { pump(collect) }
+    func pump(_ streams: CurlStreams, _ lines: DaemonLines) -> Bool { pump { collect(streams, lines) } }
 
     /// True if something was added to the output.
-    private func collect() -> Bool {
+    private func collect(_ streams: CurlStreams, _ lines: DaemonLines) -> Bool {
         guard case .streaming(let transfer, let sent) = state else { return false }
         guard announced == 0 else { return false }
         let before = output.count
         if !hasHead, let response = transfer.response {
-            hasHead = true
-            output.append(RelayReply.head(head(response.status, response.fields, sent)).bytes)
+            var refusal: DPoPRefusal?
+            if sent.isProved {
+                refusal = DPoPRefusal(response.status, response.fields)
+                if refusal == .nonce, let nonce = DPoPNonce.stated(in: response.fields),
+                    let (request, body) = repeatable
+                {
+                    streams.cancel(transfer)
+                    sendAgain(request, body, nonce, lines)
+                    return false
+                }
+                lines.lookup.nonces.learn(from: response.fields, of: sent.url)
+            }
+            (hasHead, repeatable) = (true, nil)
+            output.append(RelayReply.head(head(response.status, response.fields, sent, refusal)).bytes)
         }
         if hasHead, transfer.available > 0 {
             announced = min(transfer.available, RelayReply.maxPiece)
@@ -97,6 +115,16 @@ final class Conversation: BridgeConnection {
         }
         if let outcome = transfer.outcome, transfer.isEmpty { end(outcome) }
         return output.count > before
+    }
+
+    /// The server has taken nothing of it: it wants another nonce.
+    private func sendAgain(
+        _ request: RelayRequest, _ body: RepeatableBody, _ nonce: String, _ lines: DaemonLines
+    ) {
+        (repeatable, isRepeated) = (nil, true)
+        input = body.bytes
+        state = .token(request)
+        lines.ask(request, for: number, of: client, nonce: nonce)
     }
 
     private func end(_ outcome: StreamTransfer.Outcome) {
@@ -112,11 +140,14 @@ final class Conversation: BridgeConnection {
         }
     }
 
-    private func head(_ status: Int, _ fields: HTTPFields, _ sent: AccessLookup.Sent) -> RelayHead {
+    private func head(
+        _ status: Int, _ fields: HTTPFields, _ sent: AccessLookup.Sent, _ refusal: DPoPRefusal?
+    ) -> RelayHead {
         var head = RelayHead(status: status)
         head.fields = fields.lines.filter { FieldRules.isReturned($0.name) && FieldRules.isValue($0.value) }
             .map { RelayRequest.Field($0.name, $0.value) }
         head.token = sent.token
+        head.proofRefusal = refusal?.rawValue
         head.note(fields, sent)
         return head
     }

@@ -1,6 +1,7 @@
 import CurlTransport
 import MCPBridge
 import RingbackAPI
+import RingbackBase
 import RingbackClient
 
 /// Kept connections to the daemon, on the loop's own thread. Where the server is and the token are asked for anew with each
@@ -12,6 +13,9 @@ final class DaemonLines {
         let client: Int32
         let request: RelayRequest
         let bytes: [UInt8]
+        /// The server for which a proof is asked for, in place of the token alone.
+        let proved: WebURL?
+        let nonce: String?
         let end: ContinuousClock.Instant
     }
 
@@ -31,6 +35,8 @@ final class DaemonLines {
     private struct KnownServer {
         let body: [UInt8]
         let server: AccessLookup.Server
+        /// The last token was bound to a key: the next request asks for a proof at once.
+        var isBound = false
     }
 
     /// Connections that wait for a response. Each takes a descriptor at both ends.
@@ -41,7 +47,7 @@ final class DaemonLines {
     private static let bound = Duration.seconds(35)
 
     private let calls: BrokerCalls
-    private let lookup: AccessLookup
+    let lookup: AccessLookup
     private var busy: [Int32: Line] = [:]
     private var idle: [KeptConnection] = []
     private var known: [String: KnownServer] = [:]
@@ -56,16 +62,22 @@ final class DaemonLines {
 
     /// Asks what a request needs. The answer is among ``answers()`` later, or among the lookup's.
     ///
-    /// - Parameter client: the process for which it is asked.
-    func ask(_ request: RelayRequest, for conversation: Int, of client: Int32) {
+    /// - Parameters:
+    ///   - client: the process for which it is asked.
+    ///   - nonce: of the server, for the same request.
+    func ask(_ request: RelayRequest, for conversation: Int, of client: Int32, nonce: String? = nil) {
         var calls = calls
         calls.client = client
+        let proved = known[request.account].flatMap { $0.isBound ? $0.server.url : nil }
+        let proof = proved.map { request.proof(at: $0, nonce: nonce, lookup.nonces).body }
         guard request.rejected == nil, request.signInWait == nil, busy.count < DaemonLines.mostBusy,
             let server = try? calls.request(.getMCPServer, [request.account]),
-            let session = try? calls.request(.getSession, [request.account])
-        else { return lookup.ask(request, for: conversation, of: client) }
+            let session = try? calls.request(
+                proof == nil ? .getSession : .makeProof, [request.account], body: proof)
+        else { return lookup.ask(request, for: conversation, of: client, nonce: nonce) }
         let question = Question(
-            conversation: conversation, client: client, request: request, bytes: server + session,
+            conversation: conversation, client: client, request: request, bytes: server + session, proved: proved,
+            nonce: nonce,
             end: .now + DaemonLines.bound)
         while let connection = idle.popLast() {
             if connection.send(question.bytes) { return wait(connection, question) }
@@ -75,7 +87,8 @@ final class DaemonLines {
 
     private func askAnew(_ question: Question) {
         guard let connection = try? KeptConnection(calls), connection.send(question.bytes) else {
-            return lookup.ask(question.request, for: question.conversation, of: question.client)
+            return lookup.ask(
+                question.request, for: question.conversation, of: question.client, nonce: question.nonce)
         }
         wait(connection, question)
     }
@@ -110,8 +123,16 @@ final class DaemonLines {
             guard let server = line.server, let session = try line.connection.next() else { return true }
             busy[descriptor] = nil
             if line.connection.isKept, idle.count < DaemonLines.mostIdle { idle.append(line.connection) }
-            let account = line.question.request.account
-            give(line.question, Result { () throws(RingbackError) in try access(account, server, session) })
+            let question = line.question
+            let account = question.request.account
+            let result = Result { () throws(RingbackError) in try access(account, server, session) }
+            // The first bound token of the account, or another server than the one of the proof.
+            if case .success(let access) = result, access.isBound, question.proved != access.server.url {
+                lookup.ask(
+                    question.request, for: question.conversation, of: question.client, nonce: question.nonce)
+            } else {
+                give(question, result)
+            }
         } catch {
             busy[descriptor] = nil
             // The daemon may have closed a kept connection, or be another one by now. What went wrong otherwise is found
@@ -119,7 +140,9 @@ final class DaemonLines {
             if line.connection.hasServed, line.server == nil {
                 askAnew(line.question)
             } else {
-                lookup.ask(line.question.request, for: line.question.conversation, of: line.question.client)
+                lookup.ask(
+                    line.question.request, for: line.question.conversation, of: line.question.client,
+                    nonce: line.question.nonce)
             }
         }
         return true
@@ -130,7 +153,9 @@ final class DaemonLines {
     ) throws(RingbackError) -> AccessLookup.Access {
         let server = try self.server(account, server)
         guard server.needsSignIn else { return AccessLookup.Access(server) }
-        return AccessLookup.Access(server, try Session(reading: try BrokerCalls.json(session)))
+        let access = try AccessLookup.Access(server, try BrokerCalls.json(session))
+        if known[account]?.isBound != access.isBound { known[account]?.isBound = access.isBound }
+        return access
     }
 
     private func server(

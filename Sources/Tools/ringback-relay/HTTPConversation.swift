@@ -2,6 +2,7 @@ import CurlTransport
 import Glibc
 import LocalHTTP
 import MCPBridge
+import OAuth
 import RingbackBase
 
 /// A connection of a relayed program: requests and their responses, one after another.
@@ -31,6 +32,12 @@ final class HTTPConversation: RelayConnection {
     private var mask: SecretMask?
     /// The SHA-256 of the token that was sent.
     private var digest = ""
+    /// The request was sent with a proof.
+    private var isProved = false
+    /// Of a request with a proof that can be sent once more.
+    private var repeatable: RepeatableBody?
+    /// What is to be sent again, in front of what still comes.
+    private var resent: [UInt8]?
     /// The client has ended its direction. It may still wait for the response.
     private var hasInputEnded = false
     private var isShut = false
@@ -103,7 +110,7 @@ final class HTTPConversation: RelayConnection {
             if relay.checksOwner, let owner = SocketOwner.uid(over: descriptor), !HTTPRelayServer.isOwn(owner) {
                 throw RelayedRequest.Refusal(403, "The relay serves another user.", code: "policy_denied")
             }
-            try server.ask(for: self, request.url)
+            try server.ask(for: self, request)
             state = .credentials(request)
             body = RelayedBody(request.body)
         } catch {
@@ -134,16 +141,26 @@ final class HTTPConversation: RelayConnection {
         guard let transfer = server.streams.start(asked, length: length, proxy: access.proxy) else {
             return refuse(.init(400, "The request has a header field or a URL that cannot be sent."))
         }
-        (mask, digest) = (access.mask, access.digest)
+        (mask, digest, isProved) = (access.mask, access.digest, access.isProved)
         state = .streaming(transfer, request, nil)
-        if request.expectsContinue, !body.isOver { output.append(RelayedResponse.proceed) }
+        guard let resent else {
+            repeatable = isProved ? RepeatableBody([]) : nil
+            if request.expectsContinue, !body.isOver { output.append(RelayedResponse.proceed) }
+            return
+        }
+        self.resent = nil
+        if !resent.isEmpty { transfer.give(resent) }
+        if body.isOver { transfer.endBody() }
     }
 
     private func sendBody(_ transfer: StreamTransfer) -> Bool {
         guard !body.isOver, transfer.room > 0, !input.isEmpty || hasInputEnded else { return false }
         do throws(RelayedRequest.Refusal) {
             let bytes = try body.take(from: &input, atMost: transfer.room)
-            if !bytes.isEmpty { transfer.give(bytes) }
+            if !bytes.isEmpty {
+                transfer.give(bytes)
+                if repeatable?.add(bytes) == false { repeatable = nil }
+            }
             if body.isOver { transfer.endBody() }
             // The server sees that the request is not whole.
             if bytes.isEmpty, !body.isOver, hasInputEnded { isOver = true }
@@ -162,7 +179,16 @@ final class HTTPConversation: RelayConnection {
         var hasMoved = false
         var begun = begun
         if begun == nil, let (status, fields) = transfer.response {
-            if status == 401 { server.noteRefused(digest, at: relay) }
+            let refusal = isProved ? DPoPRefusal(status, fields) : nil
+            if refusal == .nonce, let nonce = DPoPNonce.stated(in: fields), let body = repeatable {
+                server.streams.cancel(transfer)
+                sendAgain(request, body, nonce, server)
+                return true
+            }
+            if isProved { server.nonces.learn(from: fields, of: request.url) }
+            repeatable = nil
+            // What is wrong with a proof is not wrong with the token.
+            if status == 401, refusal == nil { server.noteRefused(digest, at: relay) }
             do throws(RelayedRequest.Refusal) {
                 let response = try RelayedResponse(
                     status, fields, isDecoded: transfer.isDecoded, to: request, of: relay.origin, mask)
@@ -192,6 +218,19 @@ final class HTTPConversation: RelayConnection {
         guard let outcome = transfer.outcome, transfer.isEmpty else { return hasMoved }
         end(outcome, request, response)
         return true
+    }
+
+    /// The server has taken nothing of it: it wants another nonce.
+    private func sendAgain(
+        _ request: RelayedRequest, _ body: RepeatableBody, _ nonce: String, _ server: HTTPRelayServer
+    ) {
+        (resent, repeatable, mask) = (body.bytes, nil, nil)
+        state = .credentials(request)
+        do throws(RelayedRequest.Refusal) {
+            try server.ask(for: self, request, nonce: nonce)
+        } catch {
+            refuse(error)
+        }
     }
 
     private func end(_ outcome: StreamTransfer.Outcome, _ request: RelayedRequest, _ response: RelayedResponse) {
@@ -227,7 +266,7 @@ final class HTTPConversation: RelayConnection {
 
     override func close() {
         if let transfer { abandoned = transfer }
-        (state, since, mask) = (.closing, .now, nil)
+        (state, since, mask, repeatable, resent) = (.closing, .now, nil, nil, nil)
         input = []
     }
 

@@ -14,6 +14,8 @@ struct OriginAccess: Sendable {
     let digest: String
     let mask: SecretMask
     let proxy: HTTPProxy?
+    /// It has a proof, for one request.
+    let isProved: Bool
 }
 
 /// The relay of one `ringback run` or `ringback exec`, with one thread for all connections. It asks the daemon for the
@@ -23,6 +25,7 @@ final class HTTPRelayServer {
     private static let mostConversations = 64
 
     let streams: CurlStreams
+    let nonces = ResourceNonces()
     private let orders: HTTPRelayOrders
     private let calls: BrokerCalls
     private let questions: Questions<OriginAccess>
@@ -118,24 +121,31 @@ final class HTTPRelayServer {
 
     func noteRefused(_ digest: String, at relay: HTTPRelayOrders.Relay) { refused[relay.listener] = digest }
 
-    /// Asks for the credentials for a URL. Throws where too many questions wait.
-    func ask(for conversation: HTTPConversation, _ url: WebURL) throws(RelayedRequest.Refusal) {
+    /// Asks for the credentials for a request. Throws where too many questions wait.
+    ///
+    /// - Parameter nonce: what the server has answered the same request with.
+    func ask(
+        for conversation: HTTPConversation, _ request: RelayedRequest, nonce: String? = nil
+    ) throws(RelayedRequest.Refusal) {
         guard waiting < HTTPRelayServer.mostWaiting else {
             throw RelayedRequest.Refusal(503, "The relay waits for too many answers of the daemon.", code: "timeout")
         }
         waiting += 1
         let relay = conversation.relay
         let rejected = refused.removeValue(forKey: relay.listener)
+        // No origin and no proof has a query, which may have secrets.
+        let place = request.url.origin + request.url.path
+        var question = OriginRequest(url: place)
+        (question.method, question.nonce) = (request.method, nonce ?? nonces[request.url])
+        let asked = question
         questions.ask(for: conversation.number) { [calls] in
             do throws(RingbackError) {
-                // No origin has a query, which may have secrets.
-                let place = url.origin + url.path
                 if let rejected {
                     var rejection = OriginRequest(url: place)
                     rejection.rejected = rejected
                     _ = try calls.lookup(rejection)
                 }
-                return .success(try OriginAccess(try calls.lookup(OriginRequest(url: place)), relay, place))
+                return .success(try OriginAccess(try calls.lookup(asked), relay, place))
             } catch {
                 return .failure(RelayRefusal(error))
             }
@@ -157,8 +167,10 @@ extension OriginAccess {
         }
         let secret = Secret(token)
         digest = Digest.hex(Digest.sha256(secret))
-        mask = SecretMask(secret)
+        let proof = fields.first { $0.name == "DPoP" }?.value
+        mask = SecretMask([secret] + (proof.map { [$0] } ?? []))
         proxy = nil
+        isProved = proof != nil
     }
 }
 

@@ -121,6 +121,7 @@ class BridgeConnection: RelayConnection {
         var request = HTTPRequest(
             method: method, url: url.text, fields: all, authorization: access.authorization, trust: server.trust)
         request.refusesInsideAddresses = server.isOutside
+        if let proof = access.proof { request.prove(by: proof) }
         // The bridge has to know before the server may get anything: it does not send the request again from here on.
         output.append(RelayReply.sending.bytes)
         _ = flush()

@@ -56,7 +56,7 @@ final class RelayServer {
             streams.advance()
             hasMoved = false
             for conversation in Array(conversations.values) {
-                if conversation.pump() { hasMoved = true }
+                if conversation.pump(streams, lines) { hasMoved = true }
                 guard conversation.isOver else { continue }
                 conversation.end(streams)
                 conversations[conversation.descriptor] = nil

@@ -1,6 +1,7 @@
 import CurlTransport
 import Glibc
 import MCPBridge
+import OAuth
 import RingbackBase
 
 /// A connection of an exposed socket's program: one request and its response. The whole message is there before anything is
@@ -27,6 +28,9 @@ final class RestrictedConversation: BridgeConnection {
     /// What was not sent and what was not passed on, until it is reported.
     var denials: [MessageRule.Refusal] = []
     var withheld: [ResponseRule.Reason] = []
+    /// The request with a proof that can be sent once more.
+    private var repeatable: (request: RestrictedRequest, togglesSlash: Bool)?
+    private var isRepeated = false
     private let begin = ContinuousClock.now
 
     init(_ descriptor: Int32, number: Int, peer: (uid: Int, pid: Int), _ memory: SocketMemory) {
@@ -102,11 +106,9 @@ final class RestrictedConversation: BridgeConnection {
     private func judge(_ asked: RelayRequest, _ body: [UInt8], _ lookup: AccessLookup) {
         do throws(RestrictedRequest.Refusal) {
             let request = try RestrictedRequest(asked, body: body, orders.rule, memory.ids, memory.parameters)
-            var question = RelayRequest(account: orders.account, method: request.method)
             // Only what the server itself refused. Nobody is asked to sign in from here.
-            question.rejected = asked.rejected.flatMap { memory.refused.contains($0) ? $0 : nil }
-            state = .token(request, togglesSlash: asked.togglesSlash)
-            lookup.ask(question, for: number)
+            let rejected = asked.rejected.flatMap { memory.refused.contains($0) ? $0 : nil }
+            ask(lookup, for: request, rejected: rejected, togglesSlash: asked.togglesSlash)
         } catch {
             switch error {
             case .rule(let refusal):
@@ -116,6 +118,17 @@ final class RestrictedConversation: BridgeConnection {
             case .noStream: answer(405)
             }
         }
+    }
+
+    private func ask(
+        _ lookup: AccessLookup, for request: RestrictedRequest, rejected: String? = nil, nonce: String? = nil,
+        togglesSlash: Bool
+    ) {
+        var question = RelayRequest(account: orders.account, method: request.method)
+        question.rejected = rejected
+        question.togglesSlash = togglesSlash
+        state = .token(request, togglesSlash: togglesSlash)
+        lookup.ask(question, for: number, nonce: nonce)
     }
 
     func take(_ answer: AccessLookup.Answer, _ streams: CurlStreams) {
@@ -144,26 +157,42 @@ final class RestrictedConversation: BridgeConnection {
         else { return refuse("server_unreachable", "The MCP server cannot be asked.") }
         if !request.body.isEmpty { transfer.give(request.body) }
         let token = (access.authorization?.revealed() ?? "").split(separator: " ").last.map { String($0) } ?? ""
-        let secrets = (token.isEmpty ? [] : [token]) + server.headers.map(\.1)
+        let proof = access.proof.map { [$0.revealed()] } ?? []
+        let secrets = (token.isEmpty ? [] : [token]) + proof + server.headers.map(\.1)
+        let canRepeat = access.proof != nil && !isRepeated && RepeatableBody(request.body) != nil
+        repeatable = canRepeat ? (request, togglesSlash) : nil
         let response = RestrictedResponse(
             ResponseRule(orders.rule, secrets: secrets), memory.ids, request: request.id, listsTools: request.listsTools
         )
-        state = .streaming(transfer, AccessLookup.Sent(url: server.url, token: access.digest), response)
+        state = .streaming(
+            transfer, AccessLookup.Sent(url: server.url, token: access.digest, isProved: access.proof != nil), response)
     }
 
     /// - Parameter room: bytes of the response that may be held.
-    func pump(_ streams: CurlStreams, room: Int) -> Bool { pump { collect(streams, room) } }
+    func pump(_ streams: CurlStreams, _ lookup: AccessLookup, room: Int) -> Bool {
+        pump { collect(streams, lookup, room) }
+    }
 
     /// True if something was taken from the server.
-    private func collect(_ streams: CurlStreams, _ room: Int) -> Bool {
+    private func collect(_ streams: CurlStreams, _ lookup: AccessLookup, _ room: Int) -> Bool {
         guard case .streaming(let transfer, let sent, var response) = state else { return false }
         // The only reference: what the response holds is not copied for each piece.
         state = .closing
         var hasMoved = false
         if !hasHead, let (status, fields) = transfer.response {
+            let refusal = sent.isProved ? DPoPRefusal(status, fields) : nil
+            if refusal == .nonce, let nonce = DPoPNonce.stated(in: fields),
+                let (request, togglesSlash) = repeatable
+            {
+                (repeatable, isRepeated) = (nil, true)
+                streams.cancel(transfer)
+                ask(lookup, for: request, nonce: nonce, togglesSlash: togglesSlash)
+                return false
+            }
+            if sent.isProved { lookup.nonces.learn(from: fields, of: sent.url) }
             hasHead = true
             hasMoved = true
-            output.append(RelayReply.head(head(status, fields, sent, &response)).bytes)
+            output.append(RelayReply.head(head(status, fields, sent, refusal, &response)).bytes)
         }
         while hasHead, output.count < RestrictedConversation.window {
             if output.held + response.held + min(transfer.available, RelayReply.maxPiece) > room {
@@ -204,12 +233,15 @@ final class RestrictedConversation: BridgeConnection {
     }
 
     private func head(
-        _ status: Int, _ fields: HTTPFields, _ sent: AccessLookup.Sent, _ response: inout RestrictedResponse
+        _ status: Int, _ fields: HTTPFields, _ sent: AccessLookup.Sent, _ refusal: DPoPRefusal?,
+        _ response: inout RestrictedResponse
     ) -> RelayHead {
         var head = response.head(
             status: status, contentType: fields["content-type"], session: fields["mcp-session-id"],
             retryAfter: fields["retry-after"])
-        if status == 401 {
+        if status == 401, let refusal {
+            head.proofRefusal = refusal.rawValue
+        } else if status == 401 {
             if let token = sent.token { memory.noteRefused(token) }
             head.token = sent.token
         }

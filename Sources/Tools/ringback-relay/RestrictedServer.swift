@@ -90,7 +90,7 @@ final class RestrictedServer {
             for conversation in Array(conversations.values) {
                 held -= conversation.heldOfResponse
                 let room = max(RestrictedServer.alwaysHeld, RestrictedServer.mostOfResponses - held)
-                if conversation.pump(streams, room: room) { hasMoved = true }
+                if conversation.pump(streams, lookup, room: room) { hasMoved = true }
                 held += conversation.heldOfResponse
                 report(conversation)
                 guard conversation.isOver || conversation.isLate else { continue }

@@ -29,6 +29,11 @@ import Testing
         #expect(SecretMask(Secret(secret)).masked(text) == expected)
     }
 
+    @Test func `each of several secrets is hidden`() {
+        let mask = SecretMask([Secret("token-0123456789"), Secret("proof.abcdefgh")])
+        #expect(mask.masked("a token-0123456789 proof.abcdefgh token") == "a **************** ************** token")
+    }
+
     @Test(arguments: ["data: hello\n\n", "{\"a\": 1}\n", "token of another kind\n"])
     func `an event is passed on at once`(event: String) {
         var mask = SecretMask(Secret("token-0123456789"))

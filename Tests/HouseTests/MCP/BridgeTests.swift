@@ -15,10 +15,12 @@ import Testing
 
     /// A stage with an account at the server; `mcp.json` has these members beside the issuers.
     private func play(
-        _ members: String = "", signsIn: Bool = true, _ test: (Stage, Program) async throws -> Void
+        _ members: String = "", signsIn: Bool = true, bindsTokens: Bool = false,
+        _ test: (Stage, Program) async throws -> Void
     ) async throws {
         try await Stage.play("") { stage in
             try write(stage, members)
+            if bindsTokens { try await stage.sandbox.control(["dpop": "offered"]) }
             let server = try stage.start(
                 "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/mcp_server.py", stage.directory])
             let url = "http://127.0.0.1:\(try await server.line("the port of the MCP server"))/mcp"
@@ -74,6 +76,23 @@ import Testing
                 stage, Self.begin + [Self.call(1, "size", #"{"text":"\#(text)"}"#)])
             #expect(answers[1]?["result"]?["size"] == 49_152, "\(output)")
             #expect(server.output.value.text.contains("POST /mcp/ token tools/call"))
+        }
+    }
+
+    @Test func `proves each request with a token that is bound to a key, with nonces that are good once`() async throws
+    {
+        try await play(#""session":"s1","dpop":true"#, bindsTokens: true) { stage, server in
+            #expect(try await stage.api("GET", "/v1/accounts/linear/session")["token_type"] == "DPoP")
+            let text = String(repeating: "x", count: 900 << 10)
+            let calls = (1...20).map { Self.call($0, "echo", #"{"a":\#($0)}"#) }
+            let (output, answers) = try await bridge(
+                stage, Self.begin + calls + [Self.call(21, "size", #"{"text":"\#(text)"}"#), Self.call(22, "cut")])
+            #expect(output.status == 0 && output.err.isEmpty, "\(output.err)")
+            for number in 1...20 { #expect(answers[number]?["result"]?["a"]?.integer == number) }
+            #expect(answers[21]?["result"]?["size"] == 921_600 && answers[22]?["result"]?["resumed"] == true)
+            let seen = server.output.value.text
+            #expect(seen.contains("POST /mcp nonce initialize") && !seen.contains("invalid_dpop_proof"), "\(seen)")
+            #expect(try await stage.sandbox.counters()["refreshes"] == 0)
         }
     }
 

@@ -26,10 +26,13 @@ import Testing
         """
 
     /// A stage with the socket `agent`, which allows the tools `echo` and `headers`.
-    private func play(_ table: String = table, _ test: (Stage, Program) async throws -> Void) async throws {
+    private func play(
+        _ table: String = table, bindsTokens: Bool = false, _ test: (Stage, Program) async throws -> Void
+    ) async throws {
         try await Stage.play("") { stage in
-            let announced =
-                #"{"issuers":["\#(stage.sandbox.origin)"],"session":"s1","tools":["echo","size","headers"]}"#
+            if bindsTokens { try await stage.sandbox.control(["dpop": "offered"]) }
+            let members = #""session":"s1","tools":["echo","size","headers"],"dpop":\#(bindsTokens)"#
+            let announced = #"{"issuers":["\#(stage.sandbox.origin)"],\#(members)}"#
             try stage.write(announced, to: "\(stage.directory)/mcp.json")
             let server = try stage.start(
                 "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/mcp_server.py", stage.directory])
@@ -86,6 +89,20 @@ import Testing
             }
             let refused = try await stage.ringback("token", "linear", environment: ["RINGBACK_SOCK": socket(stage)])
             #expect(refused.status != 0 && !refused.out.contains(token), "\(refused)")
+        }
+    }
+
+    @Test func `gets proofs for a token that is bound to a key, which do not pass to the program`() async throws {
+        try await play(bindsTokens: true) { stage, server in
+            let (output, answers) = try await bridge(
+                stage, Self.begin + [Self.call(1, "echo", #"{"a":"b"}"#), Self.call(2, "headers")])
+            #expect(output.status == 0 && answers[1]?["result"]?["a"] == "b", "\(output)")
+            #expect(answers[2]?["error"]?["data"]?["code"] == "response_withheld")
+            let seen = server.output.value.text
+            #expect(seen.contains("POST /mcp nonce ") && seen.contains("POST /mcp token tools/call"), "\(seen)")
+            try await stage.ringback(
+                "token", "linear", "--dpop", "POST", "http://127.0.0.1:1/mcp",
+                environment: ["RINGBACK_SOCK": socket(stage)], status: 4, out: "", says: "no token is served")
         }
     }
 

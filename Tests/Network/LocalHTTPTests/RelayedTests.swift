@@ -64,7 +64,8 @@ private func status(of line: String, _ fields: String = "", host: String = "127.
 
     @Test func `a relayed request has no credential of the client and no field of its connection`() throws {
         let fields = [
-            "Authorization: Bearer mine", "x-api-key: mine", "COOKIE: a=b", "Proxy-Authorization: Basic eA==",
+            "Authorization: Bearer mine", "dpop: mine", "x-api-key: mine", "COOKIE: a=b",
+            "Proxy-Authorization: Basic eA==",
             "Connection: keep-alive, X-Hop", "Keep-Alive: 5", "X-Hop: 1", "TE: trailers", "Trailer: X",
             "Expect: 100-continue",
             "Accept-Encoding: br", "Origin: http://127.0.0.1:8701", "Referer: http://127.0.0.1:8701/v1",
@@ -185,7 +186,8 @@ private func status(of line: String, _ fields: String = "", host: String = "127.
 
     @Test func `a response has no session of the server, no field of its connection and no token`() throws {
         let fields = [
-            ("Set-Cookie", "session=1"), ("Connection", "close, X-Hop"), ("X-Hop", "1"), ("Keep-Alive", "5"),
+            ("Set-Cookie", "session=1"), ("dpop-nonce", "n"), ("Connection", "close, X-Hop"), ("X-Hop", "1"),
+            ("Keep-Alive", "5"),
             ("Alt-Svc", "h3=\":443\""), ("Transfer-Encoding", "chunked"), ("Content-Type", "text/plain"),
             ("X-Echo", "Bearer a-secret-token!"), ("Location", "https://api.example.org/a?t=a-secret-token"),
         ]

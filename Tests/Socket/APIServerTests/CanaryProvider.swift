@@ -21,6 +21,7 @@ final class CanaryProvider: HTTPClient {
         var lastScope: String?
         var subject = "alice"
         var isDown = false
+        var tokenType = "Bearer"
         /// Further members of the metadata.
         var offers: [JSONObject.Member] = []
     }
@@ -48,6 +49,16 @@ final class CanaryProvider: HTTPClient {
     }
     func endsSessions() {
         state.withLock { $0.offers.append(.init("end_session_endpoint", .string("\(CanaryProvider.origin)/logout"))) }
+    }
+    /// From now on tokens are bound to the keys of the proofs, which are not checked.
+    func bindsTokens() {
+        state.withLock { state in
+            state.tokenType = "DPoP"
+            state.offers.append(.init("dpop_signing_alg_values_supported", ["ES256"]))
+            let introspection = "\(CanaryProvider.origin)/api/introspect"
+            state.offers.append(.init("introspection_endpoint", .string(introspection)))
+            state.offers.append(.init("userinfo_endpoint", .string("\(CanaryProvider.origin)/api/me")))
+        }
     }
     func hold() { state.withLock { $0.gate = Promise() } }
     func release() {
@@ -113,12 +124,12 @@ final class CanaryProvider: HTTPClient {
             return state.gate
         }
         _ = await gate?.wait()
-        let (turn, number, subject, nonce) = state.withLock { state in
+        let (turn, number, subject, nonce, type) = state.withLock { state in
             let isExchange = form.contains { $0.name == "code" }
             state.secrets.insert("canary-refresh-\(state.tokenRequests)")
             return (
                 state.turns.isEmpty ? nil : state.turns.removeFirst(), state.tokenRequests, state.subject,
-                isExchange ? state.nonces["code"] : nil
+                isExchange ? state.nonces["code"] : nil, state.tokenType
             )
         }
         if let turn {
@@ -126,7 +137,7 @@ final class CanaryProvider: HTTPClient {
             return HTTPResponse(status: turn.status, fields: HTTPFields(fields), body: Secret(turn.body))
         }
         return answer([
-            "access_token": .string("access-\(number)"), "token_type": "Bearer", "expires_in": 3_600,
+            "access_token": .string("access-\(number)"), "token_type": .string(type), "expires_in": 3_600,
             "refresh_token": .string("canary-refresh-\(number)"), "scope": "openid email",
             "id_token": .string((try? idToken(subject, nonce)) ?? ""),
         ])

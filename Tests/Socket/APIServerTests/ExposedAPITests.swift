@@ -390,16 +390,22 @@ import Testing
     }
 
     @Test func `allows by policy, too, the operations of those routes alone`() {
-        let own = ExposedAPI.services.keys.map(\.operation)
-        let allowed = PolicyOperation.allCases.filter { operation in
-            Policy(owner: 1, showing: .some(Self.exposedSocket)).decide(
-                PolicyPeer(uid: 1, pid: 1), account: "work", operation: operation
-            ).isAllowed
+        let own = Set(ExposedAPI.services.keys.map(\.operation))
+        for givesProofs in [true, false] {
+            let socket = Self.exposedSocket(givesProofs)
+            let allowed = PolicyOperation.allCases.filter { operation in
+                Policy(owner: 1, showing: .some(socket)).decide(
+                    PolicyPeer(uid: 1, pid: 1), account: "work", operation: operation
+                ).isAllowed
+            }
+            #expect(Set(allowed) == (givesProofs ? own : own.subtracting([.proof])))
         }
-        #expect(Set(allowed) == Set(own))
     }
 
-    private static let exposedSocket = ExposedSocket(
-        id: "x", order: ExposedSocket.Order(name: "ci", accounts: [AccountName("work")].compactMap { $0 }),
-        origin: .call, createdAt: WallInstant(seconds: 0), expiry: nil)
+    private static func exposedSocket(_ givesProofs: Bool) -> ExposedSocket {
+        var order = ExposedSocket.Order(name: "ci", accounts: [AccountName("work")].compactMap { $0 })
+        order.givesProofs = givesProofs
+        return ExposedSocket(
+            id: "x", order: order, origin: .call, createdAt: WallInstant(seconds: 0), expiry: nil)
+    }
 }

@@ -208,7 +208,7 @@ import Testing
 
     @Test func `operations have the names that clients know`() {
         let words = [
-            "read_state", "token", "id_token", "provider_token", "sign_in", "sign_out", "user",
+            "read_state", "token", "id_token", "provider_token", "proof", "sign_in", "sign_out", "user",
             "deliver_callback", "deep_link", "manage",
         ]
         #expect(PolicyOperation.allCases.map(\.rawValue) == words)

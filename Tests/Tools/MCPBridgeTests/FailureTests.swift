@@ -141,6 +141,20 @@ private let call = #"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"na
             played.written.last?["error"]?["message"]?.string?.hasSuffix("Run: ringback login linear --again") == true)
     }
 
+    @Test func `is told why the server refuses a proof, and the token is not replaced for that`() {
+        var played = Played()
+        let number = played.client(call)
+        var head = RelayHead(status: 401)
+        head.token = "feed"
+        head.proofRefusal = "use_dpop_nonce"
+        played.tell(.reply(number, .head(head)))
+        played.tell(.reply(number, .end))
+        let error = played.written.last?["error"]
+        #expect(error?["data"]?["code"] == "proof_refused", "\(played.written)")
+        #expect(error?["message"]?.string?.contains("use_dpop_nonce") == true)
+        #expect(command(played) == nil)
+    }
+
     @Test func `asks for a sign-in again if the refused token cannot be refreshed`() {
         var played = Played()
         played.head(played.client(call), 401)

@@ -149,6 +149,7 @@ import Testing
         var head = RelayHead(status: 200, fields: [.init("Content-Type", "text/event-stream")])
         head.token = "aa"
         head.missingScope = "a"
+        head.proofRefusal = "use_dpop_nonce"
         let replies: [RelayReply] = [.sending, .head(head), .piece([1, 2, 10]), .piece([0]), .end]
         var reader = RelayReplyReader()
         var read: [RelayReply] = []

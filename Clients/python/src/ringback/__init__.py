@@ -5,11 +5,11 @@ from .client import AsyncBroker, Broker
 from .events import EVENT_NAMES, Event
 from .models import (
     Account, Audit, CallbackResult, Challenge, ChangedUser, Consent, Enrolment, EventData, Flow, Link, Method,
-    OriginCredential, Passkey, PasskeyChallenge, Peer, Problem, Session, SignedOut, Status,
+    OriginCredential, Passkey, PasskeyChallenge, Peer, Problem, RequestProof, Session, SignedOut, Status,
 )
 
 __all__ = [
     "Account", "AsyncBroker", "Audit", "Broker", "CallbackResult", "Challenge", "ChangedUser", "Consent", "EVENT_NAMES",
     "Enrolment", "Event", "EventData", "Flow", "Link", "Method", "NoDaemon", "OriginCredential", "Passkey",
-    "PasskeyChallenge", "Peer", "Problem", "RingbackError", "Session", "SignedOut", "Status",
+    "PasskeyChallenge", "Peer", "Problem", "RequestProof", "RingbackError", "Session", "SignedOut", "Status",
 ]

@@ -6,12 +6,15 @@ import httpx
 
 from .client import AsyncBroker, Broker
 from .origin import Target
+from .sending import Sending
+from .twins import Steps
 
 
 class HTTPXAuth(httpx.Auth):
     """Puts the account's token into requests to `origin`. A token that is answered with 401 is replaced once.
 
-    Made as RequestsAuth is; the broker may be of either kind.
+    A token that is bound to a key gets its proofs (DPoP), if the daemon's table of origins has the origin for the account, or
+    if it is that of the account's MCP server. Made as RequestsAuth is; the broker may be of either kind.
     """
 
     def __init__(self, account: str, *, origin: str, broker: Broker | AsyncBroker | None = None):
@@ -19,26 +22,29 @@ class HTTPXAuth(httpx.Auth):
         path, application = (broker.socket_path, broker.application) if broker else (None, None)
         self._broker, self._async_broker = Broker(path, application), AsyncBroker(path, application)
 
-    def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+    def _sending(self, request: httpx.Request) -> Sending | None:
         if not self._target.takes(str(request.url)):
+            return None
+        return Sending(self._account, self._target, request.method, str(request.url))
+
+    def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        sending = self._sending(request)
+        if sending is None:
             yield request
             return
-        token = self._broker.token(self._account)
-        request.headers["Authorization"] = f"Bearer {token}"
-        response = yield request
-        if response.status_code == 401:
-            self._broker.refresh(self._account, rejected=token)
-            request.headers["Authorization"] = f"Bearer {self._broker.token(self._account)}"
-            yield request
+        fields: Steps[dict[str, str]] | None = sending.fields()
+        while fields is not None:
+            request.headers.update(self._broker._walk(fields))
+            response = yield request
+            fields = sending.again(response.status_code, response.headers)
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        if not self._target.takes(str(request.url)):
+        sending = self._sending(request)
+        if sending is None:
             yield request
             return
-        token = await self._async_broker.token(self._account)
-        request.headers["Authorization"] = f"Bearer {token}"
-        response = yield request
-        if response.status_code == 401:
-            await self._async_broker.refresh(self._account, rejected=token)
-            request.headers["Authorization"] = f"Bearer {await self._async_broker.token(self._account)}"
-            yield request
+        fields: Steps[dict[str, str]] | None = sending.fields()
+        while fields is not None:
+            request.headers.update(await self._async_broker._walk(fields))
+            response = yield request
+            fields = sending.again(response.status_code, response.headers)

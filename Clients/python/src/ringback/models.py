@@ -167,6 +167,16 @@ class OriginCredential(TypedDict, total=False):
     warning: str
 
 
+class RequestProof(TypedDict, total=False):
+    account: Required[str]
+    authorization: Required[str]
+    dpop: str
+    access_token: Required[str]
+    token_type: Required[str]
+    expires_at: int
+    expires_in: int
+
+
 class VaultDatabase(TypedDict, total=False):
     place: Required[str]
     reachable: Required[bool]

@@ -13,7 +13,7 @@ from .calls import Call, NoDaemon, RingbackError
 from .events import Event
 from .models import (
     Account, Acknowledgement, Audit, CallbackResult, Challenge, ChangedUser, Channel, Consent, Enrolment, Flow, Link,
-    LinkMembers, Method, OriginCredential, Passkey, PasskeyChallenge, Peer, RemovedPasskey, RevokedConsent, Sent, Session,
+    LinkMembers, Method, OriginCredential, Passkey, PasskeyChallenge, Peer, RemovedPasskey, RequestProof, RevokedConsent, Sent, Session,
     SignedOut, SignInMembers, Status, UserChanges,
 )
 from .twins import Steps, route, steps, stream
@@ -99,9 +99,20 @@ class Operations:
 
     @steps
     def token(self, account: str | None = None, *, min_valid: int | None = None) -> Steps[str]:
-        """The access token alone."""
+        """The access token alone. RingbackError `state_conflict` for one that is bound to a key: see `proof`."""
         found = yield from Operations.session.function(self, account, min_valid=min_valid)
+        if found["token_type"].lower() == "dpop":
+            raise RingbackError(409, {
+                "code": "state_conflict", "cause": "token_bound", "account": found["account"],
+                "detail": f"The access token of {found['account']} is bound to a key (DPoP): each request needs a proof."})
         return str(found["access_token"])
+
+    @route(f"POST {ACCOUNT}/proof")
+    def proof(self, account: str, method: str, url: str, *, nonce: str | None = None, rejected: str | None = None,
+              consent: Literal["never"] | None = None) -> RequestProof:
+        """The fields `Authorization` and `DPoP` (RFC 9449) of one request to a server of the account: its MCP server, or one
+        of the configuration's table of origins. `nonce`: the server's last `DPoP-Nonce`. `rejected`: the token that the server
+        refused, which is refreshed first. A token that is bound to no key has no `dpop`."""
 
     @route(f"POST {ACCOUNT}/refresh")
     def refresh(self, account: str, *, rejected: str | None = None, force: bool | None = None) -> Account:
@@ -111,7 +122,8 @@ class Operations:
     def lookup(self, url: str, *, username: str | None = None, rejected: str | None = None,
                rejected_is_guess: bool | None = None, without_scheme: bool | None = None, ca_sha256: str | None = None,
                tls_server_name: str | None = None, insecure_skip_tls_verify: bool | None = None,
-               proxy_url: str | None = None, interactive: bool | None = None, without_token: bool | None = None,
+               proxy_url: str | None = None, interactive: bool | None = None, method: str | None = None,
+               nonce: str | None = None, without_token: bool | None = None,
                consent: Literal["never"] | None = None) -> OriginCredential:
         """What a tool sends to a server, by the configuration's table of origins."""
 

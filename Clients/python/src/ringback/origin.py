@@ -22,6 +22,9 @@ class Target:
         self.origin = origin_of(origin)
         if self.origin[0] == "http" and self.origin[1] not in LOOPBACK:
             raise ValueError(f"a token is not sent without TLS: {origin}")
+        # Whether the last token was bound to a key, and the server's last nonce (RFC 9449).
+        self.is_bound = False
+        self.nonce: str | None = None
 
     def takes(self, url: str) -> bool:
         try:

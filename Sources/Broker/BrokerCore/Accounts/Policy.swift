@@ -12,9 +12,11 @@ public struct PolicyPeer: Sendable, Hashable {
     }
 }
 
-extension PolicyOperation {
-    /// An exposed socket serves state and access tokens, and nothing else.
-    var isServedByExposedSockets: Bool { self == .readState || self == .token }
+extension ExposedSocket {
+    /// State and access tokens, and proofs if the socket was made for them. Nothing else.
+    public func serves(_ operation: PolicyOperation) -> Bool {
+        operation == .readState || operation == .token || operation == .proof && order.givesProofs
+    }
 }
 
 /// The permissions of the programs at one socket. At the daemon's own socket, programs of the user and of root may do
@@ -61,7 +63,7 @@ public final class Policy: Sendable {
             return Decision(isAllowed: admits(uid: peer.uid), coversEverything: true, generation: generation)
         }
         let isAllowed =
-            admits(uid: peer.uid) && operation.isServedByExposedSockets
+            admits(uid: peer.uid) && exposedSocket.serves(operation)
             && account.map(exposedSocket.shows) ?? true && token.map(exposedSocket.covers) ?? true
         return Decision(isAllowed: isAllowed, coversEverything: false, generation: generation)
     }

@@ -5,6 +5,7 @@ public enum ConsentUse: String, Sendable, CaseIterable {
     case token
     case idToken = "id_token"
     case providerToken = "provider_token"
+    case proof
     case lookup
     case exposedSocket = "exposed_socket"
 

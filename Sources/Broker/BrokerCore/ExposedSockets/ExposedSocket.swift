@@ -25,6 +25,8 @@ public struct ExposedSocket: Sendable, Equatable {
         public var mcp: MCPAccess?
         /// It ends with the connection that made it, and is not stored.
         public var isTransient = false
+        /// It also gives proofs for requests (RFC 9449), with which tokens that are bound to a key can be used.
+        public var givesProofs = false
         /// It is for a confined program that may make sandboxes of its own. For the audit log.
         public var isForNested = false
 
@@ -133,6 +135,7 @@ extension ExposedSocket.Order {
     private func mistakeOfMCP(_ mcp: ExposedSocket.MCPAccess) -> (member: String, reason: String)? {
         if accounts.count > 1 { return ("accounts", "mcp is for one account") }
         if ceiling != nil { return ("scope", "it cannot be combined with mcp: no token is served") }
+        if givesProofs { return ("proof", "it cannot be combined with mcp: no token is served") }
         for (member, names) in [("mcp.tools", mcp.tools ?? []), ("mcp.methods", mcp.methods)] {
             if names.count > Self.maxMCPNames { return (member, "more than \(Self.maxMCPNames)") }
             let areNames = names.allSatisfy { name in

@@ -47,7 +47,7 @@ struct ExposedSocketRecord: Equatable {
         [
             "name": order.name, "accounts": order.accounts.map(\.rawValue), "scope": order.ceiling,
             "allow_uids": order.allowedUIDs.isEmpty ? nil : order.allowedUIDs.map(Int.init),
-            "flatpak": order.flatpak, "ttl": order.lifetime?.wholeSeconds,
+            "flatpak": order.flatpak, "ttl": order.lifetime?.wholeSeconds, "proof": order.givesProofs ? true : nil,
             "mcp": order.mcp.map { mcp -> JSONObject in ["methods": mcp.methods, "tools": mcp.tools] },
         ]
     }
@@ -92,9 +92,10 @@ struct ExposedSocketRecord: Equatable {
             (scopes == nil) == (entry["scope"] == nil),
             !uids.contains(nil), (entry["ttl"] == nil) == (entry["expiry"] == nil)
         else { return nil }
-        let order = ExposedSocket.Order(
+        var order = ExposedSocket.Order(
             name: name, accounts: accounts, ceiling: scopes, allowedUIDs: uids.compactMap(\.self),
             flatpak: entry["flatpak"]?.string, lifetime: entry["ttl"]?.integer.map { .seconds($0) }, mcp: mcp)
+        order.givesProofs = entry["proof"]?.bool ?? false
         let expiry = reader.read(entry["expiry"], lifetime: order.lifetime)
         guard order.mistake == nil, (order.lifetime == nil) == (expiry == nil),
             let bindings = bindings(entry["bindings"])

@@ -57,6 +57,16 @@ public final class OriginRegistry: Sendable {
         }
     }
 
+    /// True if a URL belongs to an origin that has access tokens of the account.
+    public func hasOrigin(at url: WebURL, of account: AccountName) -> Bool {
+        let place = OriginPlace(url)
+        return state.withLock { state in
+            state.origins.contains {
+                $0.account == account && $0.kind == .accessToken && $0.rule.pattern.matches(place)
+            }
+        }
+    }
+
     /// The origin whose issued token was rejected by the server behind a URL; nil if there is none. The user name is
     /// not compared: after a rejection, tools send the name that they got with the token.
     ///

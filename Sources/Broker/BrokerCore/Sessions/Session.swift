@@ -36,6 +36,9 @@ public struct AccessToken: Sendable, Equatable {
         self.lifetime = lifetime
     }
 
+    /// True if a server takes it only with a proof of the session's key (RFC 9449 section 7.1).
+    public var isBound: Bool { type == "DPoP" }
+
     /// The time that is left, in whole seconds, never negative; nil for an unknown lifetime.
     public func remaining(at boot: BootInstant) -> Duration? { expiry?.remaining(at: boot) }
 

@@ -61,6 +61,8 @@ public struct IssuedToken: Sendable {
     public let user: JSONObject?
     /// The session's ID token; a caller needs a permission of its own for it.
     public let idToken: Secret?
+    /// The session's key of proofs. No caller sees it.
+    public let proofKey: Secret?
     /// The part of the session's attachment that callers may see; the secrets need a permission of their own.
     public let shown: SessionAttachment?
 
@@ -73,6 +75,7 @@ public struct IssuedToken: Sendable {
         scope = token.scope ?? session.scope
         user = session.user
         idToken = session.identity?.token
+        proofKey = session.proofKey
     }
 }
 

@@ -83,6 +83,11 @@ actor ProviderDirectory: ProviderMemory {
         }
     }
 
+    /// The last metadata of an issuer, however old; nil if none were fetched since the start.
+    func known(of account: Account, issuer: String) -> ProviderMetadata? {
+        metadata[DocumentPlace(account.metadataAddress(of: issuer), account.trust)]?.value
+    }
+
     /// Keeps metadata that the diagnostics have just fetched.
     func keep(_ value: ProviderMetadata, of account: Account, issuer: String) {
         let key = DocumentPlace(account.metadataAddress(of: issuer), account.trust)

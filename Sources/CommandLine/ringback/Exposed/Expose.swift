@@ -31,6 +31,7 @@ struct ExposeCreate: DaemonVerb {
 
     @Option(help: .value("scopes", "The scopes that a token may have at most, space-separated.")) var scope: String?
     @Option(help: .value("span", "Its lifetime: 90s, 15m, 8h, 7d. Without it, until revoke.")) var ttl: String?
+    @Flag(help: "Give proofs with tokens that are bound to a key (DPoP), too.") var proof = false
     @Option(help: .value("uid", "Another user who may connect; may be repeated.")) var allowUid: [UInt32] = []
     @Option(help: .value("app-id", "Also make it in the directory of this Flatpak app.")) var flatpak: String?
     @Flag(help: "Serve the account's MCP server to ringback mcp, and no token.") var mcp = false
@@ -56,6 +57,7 @@ struct ExposeCreate: DaemonVerb {
             ttl.map { TimeSpan.seconds(of: $0) != nil } ?? true, "--ttl must be a span such as 90s, 15m, 8h or 7d.")
         try require(mcp || (tool.isEmpty && method.isEmpty), "--tool and --method need --mcp.")
         try require(!mcp || scope == nil, "--scope cannot be combined with --mcp: no token is served.")
+        try require(!mcp || !proof, "--proof cannot be combined with --mcp: no token is served.")
         try require(!mcp || account.count == 1, "--mcp is for one account.")
     }
 
@@ -63,7 +65,7 @@ struct ExposeCreate: DaemonVerb {
         let access: JSONObject = ["tools": tool.isEmpty ? nil : tool, "methods": method.isEmpty ? nil : method]
         let body: JSONObject = [
             "name": name, "scope": scope, "flatpak": flatpak, "accounts": account,
-            "ttl": ttl.flatMap { TimeSpan.seconds(of: $0) },
+            "ttl": ttl.flatMap { TimeSpan.seconds(of: $0) }, "proof": proof ? true : nil,
             "allow_uids": allowUid.isEmpty ? nil : allowUid.map { Int($0) }, "mcp": mcp ? access : nil,
         ]
         let socket = try advising(

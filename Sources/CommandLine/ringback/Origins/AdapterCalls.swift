@@ -44,6 +44,7 @@ struct AdapterCalls {
             var request = request
             if onTick != nil { (request.waitsForSignIn, request.timeout) = (true, 120) }
             let answer = try calls.session(request, onTick: onTick)
+            try BoundToken.refuse(answer)
             let member = (request.kind ?? .accessToken).rawValue
             guard let token = answer[member]?.string, !token.isEmpty else {
                 throw RingbackError(.badResponse, "The daemon's response has no “\(member)”.")

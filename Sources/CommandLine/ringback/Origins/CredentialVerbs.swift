@@ -451,6 +451,7 @@ struct OIDCTokenVerb: ParsableCommand {
             _ = try calls.call(.refresh, [account], body: ["force": true])
             answer = try session(request, calls)
         }
+        try BoundToken.refuse(answer)
         let member = (request.kind ?? .accessToken).rawValue
         guard let token = answer[member]?.string, let issuer = answer["issuer"]?.string else {
             throw RingbackError(.badResponse, "The daemon's response has no “\(member)” or no “issuer”.")

@@ -254,6 +254,7 @@ enum CauseAdvice {
         switch cause {
         case .signInPending: return "Finish it, or run: \(shown: "ringback cancel \(name)")"
         case .migrationPending: return "When they are moved, run: \(shown: "ringback migrate-user \(name) --done")"
+        case .tokenBound: return BoundToken.advice(name)
         case .keySourceDiffers: return keySource(members)
         case .notJoined: return "Run: ringback vault join"
         case .noHostsKey: return "Run ringback vault join here, and on a host that has the key what it says."

@@ -87,7 +87,9 @@ struct Exec: AccountNaming {
         options.request = choice.request(account)
         options.socket = daemon.socket
         options.signsIn = signIn
-        guard let token = try TokenVerb.answer(options)["access_token"]?.string else {
+        let answer = try TokenVerb.answer(options)
+        try BoundToken.refuse(answer)
+        guard let token = answer["access_token"]?.string else {
             throw RingbackError(.invalidProviderResponse, "The daemon's response has no access token.")
         }
         try ExecToken(variable: env, descriptor: fd).put(token)

@@ -28,7 +28,10 @@ enum TokenVerb {
 
     private static func printed(_ options: TokenOptions) throws(RingbackError) -> PrintedToken {
         guard let origin = options.origin else {
-            return PrintedToken(session: try answer(options), kind: options.request.kind)
+            let answer = try answer(options)
+            // The JSON says the token's type.
+            if options.format != .json { try BoundToken.refuse(answer) }
+            return PrintedToken(session: answer, kind: options.request.kind)
         }
         guard let url = try? WebURL(parsing: origin.url), url.host?.isEmpty == false else {
             throw OriginEntry.unusable(origin.url)
@@ -111,11 +114,12 @@ struct Token: DaemonVerb {
     @Option(help: "raw, header, json-headers, xoauth2, oauthbearer, netrc, env or json.") var format: TokenFormat = .raw
     @Option(help: .value("name", "The variable for the format env, RINGBACK_TOKEN by default.")) var variable: String?
     @Flag(help: "Sign in first if necessary.") var signIn = false
+    @OptionGroup var proof: ProofOptions
     @OptionGroup var options: CallOptions
 
     func validate() throws {
         try require(
-            [account, issuer, origin].compactMap(\.self).count <= 1,
+            [account ?? proof.account, issuer, origin].compactMap(\.self).count <= 1,
             "Name an account, an issuer by --issuer, or a URL by --origin, and not two of them.")
         let limits = choice.limits
         let choices = [limits.scope, limits.audience, limits.resource, choice.subject, kind?.rawValue]
@@ -123,6 +127,11 @@ struct Token: DaemonVerb {
         try require(
             origin == nil || !isChosen,
             "With --origin the configuration says which token it is: no option may choose one.")
+        try require(
+            !proof.isWanted
+                || !isChosen && [issuer, origin, variable].allSatisfy { $0 == nil } && format == .raw && !signIn,
+            "--dpop gives the fields of one request: only an account, --nonce and --json may stand beside it.")
+        try require(account == nil || proof.account == nil, "--dpop is a method and a URL: --dpop GET URL.")
         try require(username == nil || origin != nil, "--username needs --origin.")
         try require(
             format != .netrc || origin != nil || json.isWanted,
@@ -133,6 +142,7 @@ struct Token: DaemonVerb {
     }
 
     func run() throws {
+        guard !proof.isWanted else { return try giveProof() }
         var options = TokenOptions()
         options.request = choice.request(
             issuer == nil && origin == nil ? try AccountChoice.name(account, for: "token", daemon) : nil)
@@ -145,6 +155,16 @@ struct Token: DaemonVerb {
         options.format = json.isWanted ? .json : format
         options.signsIn = signIn
         try ExitStatus.end(with: TokenVerb.run(options))
+    }
+
+    private func giveProof() throws {
+        let name = try AccountChoice.name(account ?? proof.account, for: "token", daemon)
+        do throws(RingbackError) {
+            try proof.run(name, try daemon.calls(), asJSON: json.isWanted)
+        } catch {
+            Failure(error: error, account: name).show()
+            throw ExitCode(ExitStatus.of(error))
+        }
     }
 }
 

@@ -184,6 +184,7 @@ struct Key {
         Key(.expose, "account", .string, "the account to expose"),
         Key(.expose, "accounts", .strings, "the accounts to expose"),
         Key(.expose, "scope", .string, "the maximum scopes of a token, separated by spaces"),
+        Key(.expose, "proof", .boolean, "give proofs with tokens that are bound to a key (DPoP), too"),
         Key(.expose, "allow_uids", .integers(0...4_294_967_294), "other users who may connect"),
         Key(.expose, "mcp", .boolean, "expose the account's MCP server, and no token"),
         Key(.expose, "tools", .strings, "mcp: the tools that are listed and may be called; without it all of them"),

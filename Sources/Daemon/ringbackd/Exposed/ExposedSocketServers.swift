@@ -192,5 +192,6 @@ extension ExposedSocket.Order {
             ceiling: configuration.scopes, allowedUIDs: configuration.allowedUIDs,
             lifetime: configuration.lifetime.map { .seconds($0) },
             mcp: configuration.mcp.map { .init(tools: $0.tools, methods: $0.methods) })
+        givesProofs = configuration.givesProofs
     }
 }

@@ -108,7 +108,7 @@ public struct RelayedRequest: Sendable {
 
     private static let dropped: Set<String> = [
         // Credentials: the relay has its own.
-        "authorization", "x-api-key", "cookie", "proxy-authorization",
+        "authorization", "dpop", "x-api-key", "cookie", "proxy-authorization",
         // Of the connection to the relay.
         "host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "content-length",
         "expect", "http2-settings", "origin", "referer",

@@ -20,6 +20,8 @@ public struct RelayedResponse: Sendable {
         "trailer", "transfer-encoding", "upgrade", "content-length",
         // A session of the server is a credential, too.
         "set-cookie", "set-cookie2",
+        // For the relay's own proofs.
+        "dpop-nonce",
         // They send the client to other addresses of the server, or tell it of TLS there.
         "alt-svc", "strict-transport-security",
     ]

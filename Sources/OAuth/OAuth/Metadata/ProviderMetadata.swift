@@ -1,5 +1,5 @@
 public import Cryptography
-import RingbackBase
+public import RingbackBase
 
 /// A provider's issuer, endpoints and features (RFC 8414 section 2, OpenID Connect Discovery section 3). Every endpoint
 /// here is a URL that secrets may be sent to.
@@ -47,6 +47,8 @@ public struct ProviderMetadata: Sendable, Equatable {
     public internal(set) var supportsClientMetadataDocuments = false
     /// Of proofs (RFC 9449 section 5.1); nil if the metadata do not say, which means that tokens are not bound to keys.
     public internal(set) var dpopSigningAlgorithms: [String]?
+    /// What the document calls an endpoint, with the aliases for mutual TLS (RFC 8705 section 5), without userinfo.
+    private var statedEndpoints: Set<String> = []
     /// Why members of the document are not usable, in words that begin with their names.
     public internal(set) var unusableMembers: [String] = []
 
@@ -108,6 +110,7 @@ public struct ProviderMetadata: Sendable, Equatable {
         grantTypes = document.texts("grant_types_supported")
         supportsClientMetadataDocuments = document.flag("client_id_metadata_document_supported")
         dpopSigningAlgorithms = document.texts("dpop_signing_alg_values_supported")
+        statedEndpoints = document.endpoints
         unusableMembers = document.unusable
     }
 }
@@ -142,6 +145,13 @@ struct MetadataDocument {
             return text
         default: throw .invalid(.metadata, reason: "\(name) is not text")
         }
+    }
+
+    /// The values of every member that is called an endpoint, but of `userinfo_endpoint`.
+    var endpoints: Set<String> {
+        let members = object.members + (object["mtls_endpoint_aliases"]?.object?.members ?? [])
+        let named = members.filter { $0.name.hasSuffix("_endpoint") && $0.name != "userinfo_endpoint" }
+        return Set(named.compactMap(\.value.string))
     }
 
     func requiredEndpoint(_ name: String) throws(OAuthError) -> String {
@@ -207,6 +217,7 @@ extension ProviderMetadata {
         ] as [WritableKeyPath<ProviderMetadata, Bool>] {
             whole[keyPath: flag] = self[keyPath: flag] || other[keyPath: flag]
         }
+        whole.statedEndpoints.formUnion(other.statedEndpoints)
         return whole
     }
 }
@@ -214,6 +225,40 @@ extension ProviderMetadata {
 extension ProviderMetadata {
     /// True if tokens can be bound to a ``DPoPKey``.
     public var offersDPoP: Bool { dpopSigningAlgorithms?.contains(SignatureAlgorithm.es256.rawValue) == true }
+
+    /// The endpoints that take more than an access token: all but userinfo.
+    private var endpoints: Set<String> {
+        let known = [
+            tokenEndpoint, authorizationEndpoint, revocationEndpoint, deviceAuthorizationEndpoint,
+            pushedAuthorizationRequestEndpoint, registrationEndpoint,
+        ]
+        return statedEndpoints.union(known.compactMap(\.self))
+    }
+
+    /// True if a server may take the URL for such an endpoint, in whatever spelling.
+    public func hasEndpoint(at url: WebURL) -> Bool {
+        guard let place = EndpointPlace(url) else { return true }
+        return endpoints.contains { text in (try? WebURL(parsing: text)).flatMap { EndpointPlace($0) } == place }
+    }
+}
+
+/// Where a URL leads, for servers that ignore letter case, empty segments and path parameters, too.
+private struct EndpointPlace: Equatable {
+    private let scheme: String
+    private let host: String
+    private let port: Int?
+    private let path: [Substring]
+
+    /// Nil for a path that servers may read in different ways.
+    init?(_ url: WebURL) {
+        let place = OriginPlace(url)
+        guard let segments = place.segments, let host = place.host else { return nil }
+        scheme = place.scheme
+        // Names of this machine.
+        self.host = url.isLoopback ? "localhost" : host.hasSuffix(".") ? String(host.dropLast()) : host
+        port = place.port
+        path = segments.map { $0.lowercased().replacing("%3b", with: ";").prefix { $0 != ";" } }.filter { !$0.isEmpty }
+    }
 }
 
 /// The provider's signature algorithms that we can verify. They come from the metadata, never from a token's header.

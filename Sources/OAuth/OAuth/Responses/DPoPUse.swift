@@ -62,15 +62,16 @@ public enum DPoPRefusal: String, Sendable, Equatable {
 /// A server's nonce for proofs (RFC 9449 section 8.1).
 public enum DPoPNonce {
     /// In bytes. A proof with a longer one would not fit the fields that servers take.
-    static let maxLength = 2_048
+    public static let maxLength = 2_048
 
     /// What a response states, whatever its status; nil if there is none, or more than one (RFC 9449 section 8.1), and for
     /// characters that are not allowed there.
     public static func stated(in fields: HTTPFields) -> String? {
         let stated = fields[all: "DPoP-Nonce"]
-        guard stated.count == 1, let nonce = stated.first, (1...maxLength).contains(nonce.utf8.count),
-            nonce.utf8.allSatisfy({ ScopeList.isCharacter($0) })
-        else { return nil }
-        return nonce
+        return stated.count == 1 && isNonce(stated[0]) ? stated[0] : nil
+    }
+
+    public static func isNonce(_ text: String) -> Bool {
+        (1...maxLength).contains(text.utf8.count) && text.utf8.allSatisfy { ScopeList.isCharacter($0) }
     }
 }

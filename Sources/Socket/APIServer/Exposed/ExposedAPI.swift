@@ -1,6 +1,7 @@
 public import BrokerCore
 internal import Glibc
 public import LocalHTTP
+internal import OAuthSignIn
 internal import Records
 internal import RingbackAPI
 internal import RingbackBase
@@ -84,6 +85,7 @@ public struct ExposedAPI: Sendable {
             query: ["min_valid", "timeout", "scope", "subject", "kind", "issuer"],
             handler: ExposedAPI.getSessionByIssuer),
         .lookup: Service(query: [], handler: ExposedAPI.lookup),
+        .makeProof: Service(query: [], handler: ExposedAPI.makeProof),
         .getMCPServer: Service(query: [], handler: ExposedAPI.mcpServer),
     ]
 
@@ -109,6 +111,9 @@ public struct ExposedAPI: Sendable {
         let facts = ConnectionFacts(decision: decision, caller: caller, exposedSocket: exposedSocket.name)
         request.memory.value = facts
         guard decision.isAllowed else {
+            guard exposedSocket.serves(operation) else {
+                throw denied("no proof is served: the socket was made without “proof”,")
+            }
             throw denied(account.map { _ in "this account is not shown" } ?? "nothing is served to you")
         }
         return facts
@@ -247,8 +252,25 @@ public struct ExposedAPI: Sendable {
         guard exposedSocket.shows(origin.account.rawValue) else { throw denied("no token for this URL is served") }
         guard origin.kind == .accessToken else { throw denied("an ID token is not served") }
         return try await api.answer(
-            lookup, call, explain: { Problem(elsewhere: $0, language: call.language) },
+            lookup, call, mayProve: exposedSocket.serves(.proof),
+            explain: { Problem(elsewhere: $0, language: call.language) },
             issue: { () throws(Problem) in try await issue(origin.query, of: origin.account, call) })
+    }
+
+    /// The token and a proof. The policy has allowed it.
+    func makeProof(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        guard !call.has("rejected_sha256") else { throw denied("no token is refreshed") }
+        let proved = try ProvedRequest(of: call)
+        try await refuseAnother(name)
+        guard try await api.isServer(proved.url, of: name, call) else {
+            throw denied("no proof for this URL is served")
+        }
+        let (issuedToken, wanted) = try await issue(SessionQuery(), of: name, call)
+        let proof = try await api.proof(of: issuedToken, for: proved) {
+            Problem(elsewhere: $0, language: call.language)
+        }
+        return api.answer(issuedToken, proof, wanted.key, call)
     }
 
     private func whyNotServed(_ token: AccessToken, of name: AccountName) -> String {

@@ -45,6 +45,7 @@ struct ExposedSocketResource: Resource {
         .optional(
             "nested", as: .boolean,
             text: "With until: for a confined program that may make sandboxes of its own, as the audit log says then"),
+        .optional("proof", as: .boolean, text: "Give proofs for requests with tokens that are bound to a key, too"),
         .optional("allow_uids", as: .array(.integer), text: "Other users who may connect"),
         .optional("flatpak", text: "A Flatpak app's id: the socket is also made in its directory"),
         .optional(
@@ -125,6 +126,7 @@ struct ExposedSocketResource: Resource {
             guard until == "disconnect" else { throw call.invalid("until", "it is “disconnect”, or left out") }
             order.isTransient = true
         }
+        order.givesProofs = try call.truth("proof")
         order.isForNested = try call.truth("nested")
         guard order.isTransient || !order.isForNested else { throw call.invalid("nested", "it belongs to until") }
         if let mistake = order.mistake { throw call.invalid(mistake.member, mistake.reason) }
@@ -162,7 +164,8 @@ struct ExposedSocketResource: Resource {
         return [
             "id": exposedSocket.id, "name": order.name, "accounts": order.accounts.map(\.rawValue),
             "scope": order.ceiling?.joined(separator: " "), "allow_uids": order.allowedUIDs.map { Int($0) },
-            "flatpak": order.flatpak, "mcp": order.mcp?.json, "created_at": exposedSocket.createdAt.seconds,
+            "flatpak": order.flatpak, "proof": order.givesProofs ? true : nil, "mcp": order.mcp?.json,
+            "created_at": exposedSocket.createdAt.seconds,
             "expires_at": expiry?.at.seconds, "expires_in": expiry?.remaining.wholeSeconds,
             "until": order.isTransient ? "disconnect" : nil, "nested": order.isForNested ? true : nil,
             "source": ExposedSocketResource.source(of: exposedSocket), "notes": remarks.isEmpty ? nil : remarks,
@@ -210,7 +213,7 @@ extension Component {
         "ExposedSocket", .required("id", "name", "source"), .required("accounts", as: .array(.string)),
         .optional("scope", "flatpak", "until", "socket", "directory", "flatpak_socket"),
         .required("allow_uids", as: .array(.integer)), .required("created_at", as: .integer),
-        .optional("nested", as: .boolean), .optional("expires_at", "expires_in", as: .integer),
+        .optional("nested", "proof", as: .boolean), .optional("expires_at", "expires_in", as: .integer),
         .optional("notes", as: .array(.string)),
         .optional(
             "mcp", as: .object([.required("methods", .array(.string)), .optional("tools", .array(.string))]),
@@ -271,7 +274,8 @@ extension RecordKeeper {
                 "exposed_socket": name, "reason": reason.map(RecordKeeper.bounded),
                 "accounts": order?.accounts.map(\.rawValue), "scope": order?.ceiling?.joined(separator: " "),
                 "allow_uids": uids.isEmpty ? nil : uids, "flatpak": order?.flatpak, "tools": order?.mcp?.tools,
-                "methods": order?.mcp?.methods, "nested": order?.isForNested == true ? true : nil,
+                "methods": order?.mcp?.methods, "proof": order?.givesProofs == true ? true : nil,
+                "nested": order?.isForNested == true ? true : nil,
                 "expires_at": exposedSocket?.expiry?.at.seconds,
             ])
     }
@@ -281,17 +285,19 @@ extension RecordKeeper {
 extension ExposedAPI {
     /// A socket serves tokens or an MCP server, never both.
     func refuseOtherKind(_ endpoint: Endpoint) throws(Problem) {
-        let isForTokens = [.getSession, .getSessionByIssuer, .lookup].contains(endpoint)
+        let isForTokens = [.getSession, .getSessionByIssuer, .lookup, .makeProof].contains(endpoint)
         if exposedSocket.order.mcp != nil, isForTokens {
             throw denied("no token is served, only the account's MCP server,")
         }
         if exposedSocket.order.mcp == nil, endpoint == .getMCPServer { throw denied("no MCP server is served") }
     }
 
-    /// What is served to the relay of the socket alone: how the server is reached, a token, its renewal once refused.
+    /// What is served to the relay of the socket alone: how the server is reached, a token, its proofs, its renewal once
+    /// refused.
     static let relayServices: [Endpoint: Service] = [
         .getMCPServer: Service(query: [], handler: ExposedAPI.wholeServer),
         .getSession: Service(query: [], handler: ExposedAPI.getSession),
+        .makeProof: Service(query: [], handler: ExposedAPI.makeProof),
         .refresh: Service(query: [], handler: ExposedAPI.refreshRefused),
     ]
 

@@ -1,5 +1,6 @@
 internal import BrokerCore
 internal import LocalHTTP
+internal import OAuthSignIn
 internal import Records
 internal import RingbackAPI
 internal import RingbackBase
@@ -31,6 +32,10 @@ struct LookupResource: Resource {
                 .optional("tls_server_name", text: "The tool expects a certificate with this name"),
                 .optional("insecure_skip_tls_verify", as: .boolean, text: "The tool does not check the certificate"),
                 .optional("proxy_url", text: "The tool connects by this proxy"),
+                .optional(
+                    "method",
+                    text: "Of the request; without it the tool gets no token that is bound to a key (RFC 9449)"),
+                .optional("nonce", text: "The server's last DPoP-Nonce"),
                 .optional("interactive", as: .boolean, text: "If signed out, start or join a sign-in and wait for it"),
                 .optional("without_token", as: .boolean, text: "The same without the token: no consent is needed")),
             .json(
@@ -63,8 +68,9 @@ struct LookupResource: Resource {
         }
         wanted.program = lookup.tool
         let query = wanted
+        let mayProve = api.admit(call.request, account: origin.account.rawValue, operation: .proof) != nil
         return try await api.answer(
-            lookup, call, explain: { Problem($0, language: call.language) },
+            lookup, call, mayProve: mayProve, explain: { Problem($0, language: call.language) },
             issue: { () throws(Problem) in
                 let issuedToken = try await call.ask { () throws(BrokerError) in
                     lookup.isInteractive
@@ -77,9 +83,10 @@ struct LookupResource: Resource {
 }
 
 extension SocketAPI {
-    /// Notes a rejection, or gets a token. `explain` words the broker's error; `issue` gets the token, and says which.
+    /// Notes a rejection, or gets a token, with a proof if it is bound and the caller `mayProve`. `explain` words the
+    /// broker's error; `issue` gets the token, and says which.
     func answer(
-        _ lookup: OriginLookup, _ call: Call, explain: (BrokerError) -> Problem,
+        _ lookup: OriginLookup, _ call: Call, mayProve: Bool, explain: (BrokerError) -> Problem,
         issue: () async throws(Problem) -> (IssuedToken, SessionQuery)
     ) async throws(Problem) -> ServerResponse {
         guard let registry = daemon.origins else { throw Problem(.notFound, "There are no origins.") }
@@ -103,12 +110,19 @@ extension SocketAPI {
                 "The provider of \(lookup.origin.account) issued a token with more scope than the origin names "
                     + "(\(excess.joined(separator: " "))), so it is not given to a server.")
         }
-        let response = try lookup.response(credential, expiresAt: broker.expiry(of: credential.issuedToken.token)?.at)
-        if !lookup.isWithoutToken {
-            noteIssuedToken(
-                call.facts, credential.issuedToken, credential.query.key,
-                lookup.origin.kind == .idToken ? .idToken : .token, for: lookup)
+        let issuedToken = credential.issuedToken
+        let expiry = broker.expiry(of: issuedToken.token)?.at
+        guard !lookup.isWithoutToken else {
+            return ServerResponse(json: try lookup.response(credential, nil, expiresAt: expiry))
         }
+        var proof: Secret?
+        if issuedToken.token.isBound {
+            guard mayProve, let proved = lookup.proved else { throw .tokenIsBound(lookup.origin.account) }
+            proof = try await self.proof(of: issuedToken, for: proved, explain: explain)
+        }
+        let response = try lookup.response(credential, proof, expiresAt: expiry)
+        let operation: PolicyOperation = proof != nil ? .proof : lookup.origin.kind == .idToken ? .idToken : .token
+        noteIssuedToken(call.facts, issuedToken, credential.query.key, operation, for: lookup)
         return ServerResponse(json: response)
     }
 
@@ -130,6 +144,8 @@ struct OriginLookup: Sendable {
     /// Only whether there is a token is wanted.
     let isWithoutToken: Bool
     let tool: String?
+    /// For a token that is bound to a key; nil if the tool sends no proofs.
+    let proved: ProvedRequest?
     static let signInWait: Duration = .seconds(120)
     private static let longestName = 256
 
@@ -144,6 +160,8 @@ struct OriginLookup: Sendable {
         isInteractive = try call.truth("interactive")
         isWithoutToken = try call.truth("without_token")
         tool = call.program
+        let (method, nonce) = (try call.text("method"), try call.text("nonce"))
+        proved = try method.map { method throws(Problem) in try ProvedRequest(method, url, nonce, call) }
         let refusing = rejected.flatMap { registry?.origin(of: url, refusing: $0, at: call.facts.exposedSocket) }
         guard let origin = refusing ?? registry?.origin(of: url, username: username) else {
             let user = username == nil ? "this URL" : "this URL and user name"
@@ -188,7 +206,9 @@ struct OriginLookup: Sendable {
 
     /// The response with a token. Throws `invalid_provider_response` for a token with other bytes than 0x21 to 0x7E: in
     /// a header field or a line of a protocol they would add something to it.
-    func response(_ credential: OriginRegistry.Credential, expiresAt: WallInstant?) throws(Problem) -> JSON {
+    func response(
+        _ credential: OriginRegistry.Credential, _ proof: Secret? = nil, expiresAt: WallInstant?
+    ) throws(Problem) -> JSON {
         let token = credential.issuedToken.token.value
         guard token.revealedBytes().allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw Problem(
@@ -200,11 +220,13 @@ struct OriginLookup: Sendable {
             return ["account": .string(origin.account.rawValue), "headers": []]
         }
         let username = origin.username ?? username
+        // RFC 9449 section 7.1.
+        var lines = (proof == nil ? origin.headers : origin.headers.map(\.ofBoundToken))
+            .map { $0.line(token: token.revealed(), username: username) }
+        if let proof { lines.append("DPoP: \(proof.revealed())") }
         var object = JSONObject([
             .init("account", .string(origin.account.rawValue)),
-            .init(
-                "headers",
-                .array(origin.headers.map { .string($0.line(token: token.revealed(), username: username)) })),
+            .init("headers", .array(lines.map { .string($0) })),
         ])
         object["username"] = username.map { .string($0) }
         object["secret"] = .string(token.revealed())

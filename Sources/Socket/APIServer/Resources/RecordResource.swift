@@ -65,6 +65,7 @@ extension Component {
     ]
     private static let others: [Member] = [
         .optional("verified", .boolean), .optional("inferred", .boolean), .optional("nested", .boolean),
+        .optional("proof", .boolean),
         .optional("accounts", .array(.string)),
         .optional("allow_uids", .array(.integer)), .optional("tools", .array(.string)),
         .optional("methods", .array(.string)),

@@ -167,7 +167,7 @@ struct Router: Sendable {
         FactorResource.self, PasskeyResource.self, EventResource.self, DeepLinkResource.self, RecordResource.self,
         VaultResource.self, RegistrationResource.self, SealedSessionResource.self, DiagnosticsResource.self,
         ExposedSocketResource.self, ConsentResource.self, KeptFileResource.self, HostResource.self, LookupResource.self,
-        MCPServerResource.self,
+        MCPServerResource.self, ProofResource.self,
     ])
 }
 

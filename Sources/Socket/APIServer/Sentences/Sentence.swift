@@ -54,6 +54,9 @@ extension FileReason: Sentence {
         case .tooMuchScope(let name, let excess):
             "The provider of \(name) issued a token with more scope than the configuration names for the file "
                 + "(\(excess.joined(separator: " ")))."
+        case .tokenIsBound(let name):
+            "The token of \(name) is bound to a key (DPoP): no program can use it from a file. If the provider issues "
+                + "Bearer tokens too, set dpop = \"off\" for the account."
         case .tokenCharacters(let name): "The token of \(name) has characters that are not allowed in a token."
         case .typeCharacters(let name): "The type of \(name)'s token has characters that no type has."
         case .line(let cause): cause

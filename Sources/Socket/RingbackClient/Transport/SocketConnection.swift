@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 package import RingbackAPI
-import RingbackBase
+package import RingbackBase
 
 /// A blocking stream socket on which every wait has a deadline. Before a byte is sent to a Unix socket, the kernel is
 /// asked for its server's uid: another user's server gets no request and no secret.
@@ -361,9 +361,14 @@ package final class KeptConnection {
 }
 
 extension BrokerCalls {
-    /// A GET request as it is sent. Throws `account_not_found` for what no account can be called.
-    package func request(_ endpoint: Endpoint, _ values: [String]) throws(RingbackError) -> [UInt8] {
-        HTTPExchange.bytes("GET", try RequestTarget.of(endpoint, values), fields: fields)
+    /// A request as it is sent. Throws `account_not_found` for what no account can be called.
+    package func request(
+        _ endpoint: Endpoint, _ values: [String], body: JSON? = nil
+    ) throws(RingbackError) -> [UInt8] {
+        let type = body.map { _ in [HeaderField("Content-Type", "application/json")] } ?? []
+        return HTTPExchange.bytes(
+            endpoint.method.rawValue, try RequestTarget.of(endpoint, values), fields: fields + type,
+            body: body?.serialized())
     }
 }
 

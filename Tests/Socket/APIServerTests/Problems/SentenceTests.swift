@@ -107,6 +107,7 @@ import Testing
             ),
             (.folderOpenToOthers(path: "/a/t", .init(path: "/a", reason: .foreignOwner(uid: 4_711))), "uid 4711"),
             (.folderOpenToOthers(path: "/a/t", .init(path: "/a", reason: .danglingLink)), "/a is a link whose target"),
+            (.tokenIsBound(work), "The token of work is bound to a key"),
             (.recordNotWritten(.unwritable(.folderNotOpened(path: "/state"))), ": Cannot open /state."),
         ] as [(FileReason, String)])
     func `a kept file's reason`(reason: FileReason, words: String) {

@@ -1,0 +1,64 @@
+"""One request with an account's token: its fields, and whether it is sent again. Nothing here sends it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from .operations import Operations
+from .origin import Target
+from .twins import Steps
+
+
+class Sending:
+    """A Bearer token goes alone. One that is bound to a key (RFC 9449) needs a proof for this method and URL, and perhaps the
+    server's nonce, which is learned from every response."""
+
+    def __init__(self, account: str, target: Target, method: str, url: str):
+        parts = urlsplit(url)
+        # What is after `?` is in no proof.
+        place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path or '/'}"
+        self._account, self._target, self._method, self._url = account, target, method, place
+        self._token = ""
+        self._repeats = {"nonce", "token"}
+        self.authorization = ""
+
+    def fields(self, rejected: str | None = None, nonce: str | None = None) -> Steps[dict[str, str]]:
+        """The fields of the request. `rejected`: the token that the server refused, which is replaced first. `nonce`: what it
+        has answered this request with, if it was not taken without."""
+        target = self._target
+        if not target.is_bound:
+            if rejected is not None:
+                yield Operations.refresh.call(self._account, rejected=rejected)
+            found: Any = yield Operations._session.call(self._account)
+            target.is_bound, rejected = found["token_type"].lower() == "dpop", None
+            if not target.is_bound:
+                return self._noted(found, f"Bearer {found['access_token']}")
+        found = yield Operations.proof.call(
+            self._account, self._method, self._url, nonce=nonce or target.nonce, rejected=rejected)
+        target.is_bound = "dpop" in found
+        return self._noted(found, found["authorization"]) | ({"DPoP": found["dpop"]} if target.is_bound else {})
+
+    def _noted(self, found: Any, authorization: str) -> dict[str, str]:
+        self._token, self.authorization = found["access_token"], authorization
+        return {"Authorization": authorization}
+
+    def learn(self, headers: Mapping[str, str]) -> None:
+        """Notes the nonce of a response, for the next request."""
+        self._target.nonce = headers.get("DPoP-Nonce") or self._target.nonce
+
+    def again(self, status: int, headers: Mapping[str, str]) -> Steps[dict[str, str]] | None:
+        """What gives the fields of the same request if it is to be sent again: once with another nonce, once with another
+        token. None if the response is the last one."""
+        # What is wrong with a proof is not wrong with the token.
+        refusal = re.search(r'error="?(use_dpop_nonce|invalid_dpop_proof)\b', headers.get("WWW-Authenticate") or "")
+        nonce = headers.get("DPoP-Nonce") if refusal and refusal[1] == "use_dpop_nonce" else None
+        if status == 401 and nonce and "nonce" in self._repeats:
+            # It may be good once, so it is for no other request.
+            self._repeats.discard("nonce")
+            return self.fields(nonce=nonce)
+        self.learn(headers)
+        if status != 401 or refusal or "token" not in self._repeats:
+            return None
+        self._repeats.discard("token")
+        return self.fields(self._token)
