@@ -42,14 +42,9 @@ extension OAuthAccount: AccountKind {
         }
     }
 
-    /// Includes what a service's token was fetched with: it must not be used after a change.
     public func bindingID(of account: Account) -> String {
         let binding = binding(of: account)
-        guard let grant else { return binding.text }
-        var parts = [grant.word, binding.text] + account.scopes.sorted()
-        parts += [grant.audience, grant.resource, grant.assertionPlace].map { $0 ?? "" }
-        if grant.type == .tokenExchange { parts.append(grant.subjectType.uri) }
-        return parts.map { "\($0.utf8.count):\($0)" }.joined()
+        return grant?.bindingID(binding, of: account) ?? binding.text
     }
 
     public func issuer(of account: Account) -> String? {

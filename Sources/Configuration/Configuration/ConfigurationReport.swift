@@ -95,7 +95,7 @@ extension AccountConfiguration {
         if let service {
             notes.append("A service account: its tokens come from grant = \"\(service.grant.rawValue)\".")
         }
-        if case .mcp(let mcp) = provider {
+        if service == nil, case .mcp(let mcp) = provider {
             notes.append("The authorization server is found by asking \(mcp.server.url.place) at each sign-in.")
         }
         if let path = service?.assertionFile, AccountConfiguration.awaitsAssertion(at: path) {

@@ -58,7 +58,7 @@ extension MCPAccount {
         issuer = configuration.issuer
         clientMetadataURL = configuration.clientMetadataURL
         sendsResource = configuration.sendsResource
-        needsSignIn = configuration.needsSignIn
+        needsToken = configuration.needsSignIn
     }
 }
 

@@ -4,8 +4,11 @@ internal import RingbackBase
 
 /// The provider of a service account. Each refresh is one request for one token, without a refresh token.
 struct ServiceProvider: SignInProvider {
+    /// For an account at an MCP server: as configured, without what the server announces.
     let provider: Provider
     let grant: ServiceGrant
+    /// How what an MCP server announces is found; nil for an account at a provider.
+    var walk: MCPWalk?
 
     func renewal(
         of session: Session, for key: TokenKey, because reason: RefreshReason
@@ -13,12 +16,13 @@ struct ServiceProvider: SignInProvider {
         Renewal(
             presents: [],
             send: { _, _ throws(BrokerError) in
-                let fetched = try await fetch(key, because: reason)
+                let fetched = try await fetch(key, of: session, because: reason)
                 return RenewalResponse(refreshToken: nil) { session throws(BrokerError) in
                     var session = session
                     session.tokens[key] = fetched.token
                     session.issuer = fetched.issuer
                     session.tokenEndpointOrigin = fetched.origin
+                    session.attachments[MCPConnection.name] = fetched.connection?.attachment
                     if key == .own, let scope = fetched.token.scope { session.scope = scope }
                     return session
                 }
@@ -28,17 +32,23 @@ struct ServiceProvider: SignInProvider {
     }
 
     func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool {
-        try await provider.revoke(session)
+        guard let walk else { return try await provider.revoke(session) }
+        return try await walk.provider(of: session)?.revoke(session) ?? false
     }
 
     func endSessionPage(
         of session: Session?, _ form: EndSessionForm
     ) async throws(BrokerError) -> EndSessionPage? {
-        try await OAuthProvider(provider: provider).endSessionPage(of: session, form)
+        guard walk == nil else { return nil }
+        return try await OAuthProvider(provider: provider).endSessionPage(of: session, form)
     }
 
     func diagnose(_ subject: DiagnosisSubject, of session: Session?) async -> Diagnosis {
-        await ProviderDiagnosis(provider: provider).diagnosis(isOfService: true, of: subject)
+        guard let walk else {
+            return await ProviderDiagnosis(provider: provider).diagnosis(isOfService: true, of: subject)
+        }
+        return await MCPDiagnosis(account: walk.account, kind: walk.kind, tools: walk.tools, session: session)
+            .diagnosis()
     }
 
     // MARK: Sign-ins
@@ -76,19 +86,47 @@ struct ServiceProvider: SignInProvider {
 }
 
 extension ServiceProvider {
-    /// Fetches a token. What the key does not set is as configured. A refresh token in the response is not stored (RFC
-    /// 6749 section 4.4.3). `origin` is the token endpoint's, to which a revocation may be sent.
-    ///
+    private struct Fetched {
+        let token: AccessToken
+        let issuer: String
+        /// The token endpoint's, to which a revocation may be sent.
+        let origin: String
+        let connection: MCPConnection?
+    }
+
+    /// Fetches a token. What an MCP server announced for the last one is used again, unless that one was refused, or this
+    /// request is: then the server is asked again.
     private func fetch(
-        _ key: TokenKey, because reason: RefreshReason
-    ) async throws(BrokerError) -> (token: AccessToken, issuer: String, origin: String) {
+        _ key: TokenKey, of session: Session, because reason: RefreshReason
+    ) async throws(BrokerError) -> Fetched {
+        guard let walk else { return try await fetch(key, at: provider, because: reason) }
+        guard reason != .requested, let known = walk.provider(of: session) else {
+            return try await fetch(key, at: try await walk.provider(), because: reason)
+        }
+        do throws(BrokerError) {
+            return try await fetch(key, at: known, because: reason)
+        } catch {
+            guard case .serviceRefused = error, let moved = try? await walk.provider(),
+                moved.rules.mcp != known.rules.mcp
+            else { throw error }
+            return try await fetch(key, at: moved, because: reason)
+        }
+    }
+
+    /// What the key does not set is as configured. A refresh token in the response is not stored (RFC 6749 section
+    /// 4.4.3).
+    private func fetch(
+        _ key: TokenKey, at provider: Provider, because reason: RefreshReason
+    ) async throws(BrokerError) -> Fetched {
         let metadata = try await provider.metadata()
         let registration = try await provider.registration(metadata)
+        let connection = provider.rules.mcp
         let assertion = try await grant.assertion?.fetch()
         let scopes = key.scopes ?? provider.account.scopes
         let request = grant.type.request(
             assertion, of: grant.subjectType, scope: scopes, audience: key.audience ?? grant.audience,
-            resource: key.resource ?? grant.resource, registration: registration, endpoint: metadata.tokenEndpoint)
+            resource: key.resource ?? grant.resource ?? connection?.resource, registration: registration,
+            endpoint: metadata.tokenEndpoint)
         guard let request else { throw .misconfigured(.stated("\(provider.account.name) has no assertion_file.")) }
         let tokens: TokenSet
         do throws(BrokerError) {
@@ -105,9 +143,9 @@ extension ServiceProvider {
             throw error
         }
         let origin = try WebURL.origin(of: metadata.tokenEndpoint)
-        return (
-            provider.accessToken(tokens, scope: scopes.joined(separator: " ")), metadata.issuer ?? origin, origin
-        )
+        return Fetched(
+            token: provider.accessToken(tokens, scope: scopes.joined(separator: " ")),
+            issuer: metadata.issuer ?? origin, origin: origin, connection: connection)
     }
 }
 
@@ -157,11 +195,19 @@ public struct ServiceGrant: Sendable {
     }
 
     public var word: String { type.rawValue }
+
+    /// Stands for the account's binding and for what its token is fetched with: it must not be used after a change.
+    func bindingID(_ binding: SessionBinding, of account: Account) -> String {
+        var parts = [word, binding.text] + account.scopes.sorted()
+        parts += [audience, resource, assertionPlace].map { $0 ?? "" }
+        if type == .tokenExchange { parts.append(subjectType.uri) }
+        return parts.map { "\($0.utf8.count):\($0)" }.joined()
+    }
 }
 
 extension AccountView {
     /// The name of the grant in the configuration; nil where users sign in.
-    public var grant: String? { (kind as? OAuthAccount)?.grant?.word }
+    public var grant: String? { (kind as? OAuthAccount ?? (kind as? MCPAccount)?.rules)?.grant?.word }
 }
 
 extension Session {

@@ -68,6 +68,8 @@ struct AccountDescription: ParsableArguments {
     var assertionFile: String?
 
     @Option(help: "With --grant: the audience of the tokens.") var audience: String?
+    /// Nobody signs in to it: what proves it is in its configuration.
+    var isService: Bool { grant != nil }
     /// In an assertion grant the client id may be missing (RFC 7521 section 4.1).
     var mayBeUnnamed: Bool { grant != nil && grant != "client_credentials" && !hasProof }
     @Option(name: .customLong("scope"), help: "A scope to ask for; may be repeated.") var scopes: [String] = []
@@ -144,8 +146,17 @@ struct AccountDescription: ParsableArguments {
 
     /// The scopes that give an ID token and a refresh token at an OpenID provider, unless others were named.
     var usualScopes: [String] {
-        guard scopes.isEmpty, issuer != nil, mcp == nil, grant == nil else { return scopes }
+        guard scopes.isEmpty, issuer != nil, mcp == nil, !isService else { return scopes }
         return AccountDescription.scopesOfIssuer.filter { $0 != "offline_access" || !leavesOutOfflineAccess }
+    }
+
+    /// The same place without a client, to be asked what it announces.
+    var withoutClient: AccountDescription {
+        var bare = self
+        (bare.grant, bare.assertionFile, bare.audience) = (nil, nil, nil)
+        (bare.clientID, bare.clientAuthentication, bare.clientKeyFile) = (nil, nil, nil)
+        (bare.clientSecret, bare.clientSecretFile, bare.credential) = (nil, nil, nil)
+        return bare
     }
 
     static let scopesOfIssuer = ["openid", "email", "offline_access"]

@@ -2,6 +2,12 @@ internal import Glibc
 public import OAuth
 public import RingbackBase
 
+extension SettingTable {
+    /// The key that makes the account a service account, even with an error: it is meant as one. Nil for one that users
+    /// sign in to.
+    var serviceKey: String? { ["grant"].first { isWritten($0) } }
+}
+
 struct ServiceReader {
     let table: SettingTable
 

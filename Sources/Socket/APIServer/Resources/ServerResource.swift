@@ -43,7 +43,7 @@ struct MCPServerResource: Resource {
         let access = try await call.ask { () throws(BrokerError) in try await broker.mcpServer(name) }
         // What an exposed socket shows was decided when it was made.
         if !access.headers.isEmpty, call.facts.exposedSocket == nil {
-            try await api.consentToHeaders(of: name, call, needsToken: access.needsSignIn)
+            try await api.consentToHeaders(of: name, call, needsToken: access.needsToken)
         }
         let url = access.url
         let keys = access.trust.pinnedPublicKeys
@@ -65,7 +65,7 @@ struct MCPServerResource: Resource {
             "certificate_authorities": access.trust.certificateAuthorities.map {
                 String(decoding: $0, as: UTF8.self)
             }, "pinned_public_keys": keys.isEmpty ? nil : keys, "headers": headers.isEmpty ? nil : headers,
-            "outside": access.isOutside ? true : nil, "sign_in": access.needsSignIn ? nil : false, "proxy": members,
+            "outside": access.isOutside ? true : nil, "sign_in": access.needsToken ? nil : false, "proxy": members,
         ]
         let body = JSON.object(object).serialized()
         if let configuration { api.mcpServers.keep(body, of: name.rawValue, configuration, session) }

@@ -45,6 +45,48 @@ import Testing
             "mcp = \"https://mcp.example\"\nclient_id_metadata_url = \"https://apps.example/ringback.json\"")
         #expect(server?.clientMetadataURL == "https://apps.example/ringback.json")
     }
+
+    private static let service = """
+        mcp = "https://mcp.example/mcp"
+        issuer = "https://id.example"
+        client_id = "robot"
+        client_secret = "hush"
+        grant = "client_credentials"
+
+        """
+
+    @Test func `may be a service's, with the issuer that may have its secret`() throws {
+        let found = try #require(try account(Self.service + "scopes = [\"mcp:read\"]\naudience = \"mcp\""))
+        #expect(found.service?.grant == .clientCredentials && found.service?.audience == "mcp")
+        #expect(found.clientID == "robot" && found.registration == "no sign-in")
+        #expect(!found.notes.contains { $0.contains("at each sign-in") })
+        let unpinned = Self.service.replacing("issuer = \"https://id.example\"\n", with: "")
+        #expect(try mistakes(unpinned).contains { $0.hasPrefix("grant: needs issuer with mcp") })
+    }
+
+    @Test(arguments: [
+        "client_id_metadata_url = \"https://apps.example/r.json\"", "sign_in = false",
+        "resource = \"https://mcp.example\"",
+        "redirect_uri = \"http://127.0.0.1:1/c\"",
+    ]) func `has nothing of a sign-in as a service's, and no other resource`(line: String) throws {
+        let found = try mistakes(Self.service + line)
+        #expect(found.count == 1 && found[0].hasPrefix("\(line.prefix { $0 != " " }): "), "\(found)")
+    }
+
+    @Test func `of a service needs a client that proves itself, or an assertion`() throws {
+        let open = Self.service.replacing("client_secret = \"hush\"\n", with: "")
+        #expect(try mistakes(open).contains { $0.contains("needs client authentication") })
+        let unnamed = Self.service.replacing("client_id = \"robot\"\n", with: "")
+        #expect(try mistakes(unnamed).contains { $0.hasPrefix("client_secret: belongs to a client_id") })
+        let workload = """
+            mcp = "https://mcp.example/mcp"
+            issuer = "https://id.example"
+            grant = "jwt_bearer"
+            assertion_file = "/nonexistent/token"
+            """
+        let found = try #require(try account(workload))
+        #expect(found.clientID.isEmpty && found.clientAuthentication == ClientAuthentication.none)
+    }
 }
 
 private struct Unexpected: Error {}
