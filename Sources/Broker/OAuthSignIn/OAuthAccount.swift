@@ -55,6 +55,7 @@ extension OAuthAccount: AccountKind {
     }
 
     public var needsSignIn: Bool { grant == nil }
+    public var upstream: AccountName? { grant?.through }
 
     public func configuredSession(of account: Account, by clock: BrokerClock) -> Session? {
         grant == nil ? nil : .ofService(account, by: clock)
@@ -72,7 +73,9 @@ extension OAuthAccount: AccountKind {
             switch named {
             case .secretFile, .secretCredential: return try await clientSecret?.fetch() != nil
             case .keyFile: return try await clientKey?.fetch() != nil
-            case .assertionFile: return try await grant?.assertion?.fetch() != nil
+            case .assertionFile:
+                let use = AssertionUse(audience: "", resource: nil, scopes: [])
+                return try await grant?.assertion?.fetch(use) != nil
             }
         } catch {
             return false

@@ -92,7 +92,9 @@ extension AccountConfiguration {
     /// Hints for the user before the first sign-in, one sentence each.
     var notes: [String] {
         var notes: [String] = []
-        if let service {
+        if let through = service?.through {
+            notes.append("Nobody signs in to it: its tokens come through the sign-in of \(through).")
+        } else if let service {
             notes.append("A service account: its tokens come from grant = \"\(service.grant.rawValue)\".")
         }
         if service == nil, case .mcp(let mcp) = provider {

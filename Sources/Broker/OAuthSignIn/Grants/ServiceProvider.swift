@@ -120,23 +120,21 @@ extension ServiceProvider {
     ) async throws(BrokerError) -> Fetched {
         let metadata = try await provider.metadata()
         let registration = try await provider.registration(metadata)
-        let connection = provider.rules.mcp
-        let assertion = try await grant.assertion?.fetch()
         let scopes = key.scopes ?? provider.account.scopes
-        let request = grant.type.request(
-            assertion, of: grant.subjectType, scope: scopes, audience: key.audience ?? grant.audience,
-            resource: key.resource ?? grant.resource ?? connection?.resource, registration: registration,
-            endpoint: metadata.tokenEndpoint)
-        guard let request else { throw .misconfigured(.stated("\(provider.account.name) has no assertion_file.")) }
+        var use = AssertionUse(
+            audience: metadata.issuer ?? "", resource: walk?.kind.server.resource, scopes: scopes)
+        let assertion = try await grant.assertion?.fetch(use)
         let tokens: TokenSet
         do throws(BrokerError) {
-            let response = try await provider.account.send(request, toProvider: provider.http)
-            do throws(OAuthError) {
-                tokens = try TokenResponse(reading: response).tokenSet()
-                try ExchangedTokenType.check(issued: tokens)
+            do throws(BrokerError) {
+                tokens = try await send(assertion, for: key, at: provider, metadata, registration)
             } catch {
-                throw BrokerError(error, host: request.host).unquoting(registration.secret, assertion?.text)
-                    .ofService(provider.account)
+                // It may have ended by the server's clock, or the server accepts each one once.
+                guard grant.through != nil, case .serviceRefused(_, "invalid_grant", _) = error else { throw error }
+                use.rejected = assertion
+                let other = try await grant.assertion?.fetch(use)
+                guard other != assertion else { throw error }
+                tokens = try await send(other, for: key, at: provider, metadata, registration)
             }
         } catch {
             await provider.doubt(error, isRequested: reason == .requested)
@@ -145,7 +143,29 @@ extension ServiceProvider {
         let origin = try WebURL.origin(of: metadata.tokenEndpoint)
         return Fetched(
             token: provider.accessToken(tokens, scope: scopes.joined(separator: " ")),
-            issuer: metadata.issuer ?? origin, origin: origin, connection: connection)
+            issuer: metadata.issuer ?? origin, origin: origin, connection: provider.rules.mcp)
+    }
+
+    private func send(
+        _ assertion: Assertion?, for key: TokenKey, at provider: Provider, _ metadata: ProviderMetadata,
+        _ registration: ClientRegistration
+    ) async throws(BrokerError) -> TokenSet {
+        let request = grant.type.request(
+            assertion, of: grant.subjectType, scope: key.scopes ?? provider.account.scopes,
+            audience: key.audience ?? grant.audience,
+            resource: key.resource ?? grant.resource ?? provider.rules.mcp?.resource, registration: registration,
+            endpoint: metadata.tokenEndpoint)
+        guard let request else { throw .misconfigured(.stated("\(provider.account.name) has no assertion_file.")) }
+        let response = try await provider.account.send(request, toProvider: provider.http)
+        do throws(OAuthError) {
+            let tokens = try TokenResponse(reading: response).tokenSet()
+            try ExchangedTokenType.check(issued: tokens)
+            return tokens
+        } catch {
+            throw grant.through.flatMap { BrokerError(stepUpOf: $0, demandedIn: response) }
+                ?? BrokerError(error, host: request.host).unquoting(registration.secret, assertion?.text)
+                .ofService(provider.account)
+        }
     }
 }
 
@@ -168,8 +188,10 @@ extension BrokerError {
 public struct ServiceGrant: Sendable {
     /// Where the assertion or subject token is read from, at every use: a platform may replace it at any time.
     public struct AssertionSource: Sendable {
-        public let fetch: @Sendable () async throws(BrokerError) -> Assertion
-        public init(fetch: @escaping @Sendable () async throws(BrokerError) -> Assertion) { self.fetch = fetch }
+        public let fetch: @Sendable (AssertionUse) async throws(BrokerError) -> Assertion
+        public init(fetch: @escaping @Sendable (AssertionUse) async throws(BrokerError) -> Assertion) {
+            self.fetch = fetch
+        }
     }
 
     public let type: ServiceGrantType
@@ -181,6 +203,8 @@ public struct ServiceGrant: Sendable {
     /// The audience of the account's own token; callers may name others.
     public let audience: String?
     public let resource: String?
+    /// The account whose user the assertion is about; nil for a token of the platform.
+    public private(set) var through: AccountName?
 
     public init(
         _ type: ServiceGrantType, subjectType: ExchangedTokenType = .jwt, assertion: AssertionSource? = nil,
@@ -192,6 +216,12 @@ public struct ServiceGrant: Sendable {
         self.assertionPlace = assertionPlace
         self.audience = audience
         self.resource = resource
+    }
+
+    /// A grant by assertions about the user of another account.
+    public init(through name: AccountName, _ assertion: AssertionSource) {
+        self.init(.jwtBearer, assertion: assertion, assertionPlace: "through \(name)")
+        through = name
     }
 
     public var word: String { type.rawValue }

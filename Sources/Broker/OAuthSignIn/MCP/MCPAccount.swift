@@ -34,6 +34,8 @@ extension MCPAccount: AccountKind {
 
     public var needsSignIn: Bool { needsToken && rules.needsSignIn }
 
+    public var upstream: AccountName? { rules.upstream }
+
     public func configuredSession(of account: Account, by clock: BrokerClock) -> Session? {
         rules.configuredSession(of: account, by: clock)
     }
@@ -178,7 +180,13 @@ extension Broker {
         guard let kind = account.kind as? MCPAccount else {
             throw .methodUnsupported(.stated("\(name) is not an account at an MCP server."))
         }
-        let held = await signInContext.sessions.held(name).flatMap { MCPConnection(of: $0, at: kind.server) }
+        let sessions = signInContext.sessions
+        var held = await sessions.held(name).flatMap { MCPConnection(of: $0, at: kind.server) }
+        // A service has asked its server only once it has a token, which is needed next.
+        if held == nil, kind.rules.grant != nil {
+            _ = try? await session(name, SessionQuery())
+            held = await sessions.held(name).flatMap { MCPConnection(of: $0, at: kind.server) }
+        }
         return MCPServerAccess(
             url: kind.server.url, trust: account.trust, route: account.route, headers: account.headers,
             isOutside: held?.isOutside ?? false, needsToken: kind.needsToken)

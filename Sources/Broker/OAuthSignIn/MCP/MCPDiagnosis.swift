@@ -33,7 +33,7 @@ struct MCPDiagnosis: Sendable {
             let announcement = try await walk.announcement(after: response)
             findings.append(announced(announcement))
             guard kind.rules.grant == nil else {
-                findings += [await tokenFinding()].compactMap(\.self)
+                findings += [profileFinding(announcement), await tokenFinding()].compactMap(\.self)
                 return Diagnosis(findings, awaitsCallbacks: false)
             }
             try walk.check(announcement)
@@ -62,6 +62,18 @@ struct MCPDiagnosis: Sendable {
         var finding = Finding(.discovery, .ok, .oauth(reason))
         finding.stated = announcement.connection.issuer
         return finding
+    }
+
+    /// The finding if the authorization server lists the grants that it takes, and assertions about users are not among
+    /// them.
+    private func profileFinding(_ announcement: MCPAnnouncement) -> Finding? {
+        guard let upstream = kind.upstream, let listed = announcement.metadata.grantProfiles,
+            !listed.contains(ProviderMetadata.identityAssertionProfile)
+        else { return nil }
+        let text =
+            "\(announcement.connection.issuer) does not list \(ProviderMetadata.identityAssertionProfile) among the profiles "
+            + "of grants that it supports. It may refuse what \(upstream) brings."
+        return Finding(.metadata, .warning, .stated(text), setting: "through")
     }
 
     private func findings(about announcement: MCPAnnouncement) async -> [Finding] {

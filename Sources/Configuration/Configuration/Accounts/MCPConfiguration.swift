@@ -13,7 +13,7 @@ public struct MCPConfiguration: Sendable, Equatable {
 }
 
 struct MCPReader {
-    static let keys = ["client_id_metadata_url", "resource_parameter", "sign_in"]
+    static let keys = ["client_id_metadata_url", "resource_parameter", "sign_in", "through"]
 
     /// Keys that name a provider or a client in another way.
     private static let foreignKeys = [
@@ -28,6 +28,9 @@ struct MCPReader {
         let before = table.check.errors.count
         for key in MCPReader.foreignKeys where table.isWritten(key) {
             table.refuse(key, "cannot be combined with mcp")
+        }
+        if table.isWritten("grant"), table.isWritten("through") {
+            table.refuse("through", "cannot be combined with grant")
         }
         if let serviceKey = table.serviceKey {
             for key in ["client_id_metadata_url", "sign_in"] where table.isWritten(key) {

@@ -129,7 +129,7 @@ import Testing
 
     @Test(arguments: [ServiceGrantType.jwtBearer, .tokenExchange])
     func `exchanges a workload's token`(type: ServiceGrantType) async throws {
-        let source = ServiceGrant.AssertionSource { () throws(BrokerError) in
+        let source = ServiceGrant.AssertionSource { _ throws(BrokerError) in
             do throws(OAuthError) { return try Assertion(parsing: Secret("one.two.three")) } catch {
                 throw .misconfigured(.any)
             }

@@ -89,4 +89,63 @@ import Testing
     }
 }
 
+@Suite struct `An account through another one's sign-in` {
+    private static let linear = """
+        [accounts.linear]
+        mcp = "https://mcp.example/mcp"
+        issuer = "https://id.mcp.example"
+        client_id = "at-linear"
+        client_secret = "hush"
+        through = "work"
+
+        """
+    private static let work = "[accounts.work]\nissuer = \"https://id.example\"\nclient_id = \"c\"\n"
+
+    private func found(_ text: String) throws -> [String] {
+        let folder = try Folder()
+        try folder.write(text)
+        return folder.report().errors.map { "\($0.key ?? ""): \($0.message)" }
+    }
+
+    @Test func `names that one, and has a client of its own`() throws {
+        let folder = try Folder()
+        try folder.write(Self.linear + Self.work)
+        let linear = try #require(try folder.load()["linear"])
+        #expect(linear.service?.through == "work" && linear.service?.grant == .jwtBearer)
+        #expect(linear.clientID == "at-linear" && linear.scopes == [] && linear.registration == "no sign-in")
+        #expect(linear.notes.contains { $0.contains("through the sign-in of work") }, "\(linear.notes)")
+        #expect(try !linear.hasSameSettings(as: #require(try folder.load()["work"])))
+    }
+
+    @Test(arguments: [
+        ("issuer = \"https://id.mcp.example\"\n", "accounts.linear.through: needs issuer with mcp"),
+        ("client_id = \"at-linear\"\nclient_secret = \"hush\"\n", "accounts.linear.through: needs client_id"),
+        ("mcp = \"https://mcp.example/mcp\"\n", "accounts.linear.through: belongs to mcp"),
+    ]) func `needs these`(lines: String, text: String) throws {
+        let errors = try found(Self.linear.replacing(lines, with: "") + Self.work)
+        #expect(errors.contains { $0.hasPrefix(text) }, "\(errors)")
+    }
+
+    @Test(arguments: [
+        "grant = \"client_credentials\"", "assertion_file = \"/t\"", "audience = \"a\"",
+        "resource = \"https://a.example\"",
+        "redirect_uri = \"http://127.0.0.1:1/c\"", "sign_in = false",
+    ]) func `has nothing of a sign-in or of another grant`(line: String) throws {
+        #expect(try !found(Self.linear + line + "\n" + Self.work).isEmpty)
+    }
+
+    @Test(arguments: [
+        ("", "there is no account of this name"),
+        ("[accounts.work]\nprovider = \"github\"\nclient_id = \"c\"\n", "has no ID tokens"),
+        (
+            work + "client_secret = \"hush\"\ngrant = \"client_credentials\"\n",
+            "has no ID tokens: nobody signs in to that account"
+        ),
+    ]) func `names an account that users sign in to at an OpenID provider`(other: String, text: String) throws {
+        let errors = try found(Self.linear + other)
+        #expect(errors.count == 1 && errors[0].hasPrefix("accounts.linear.through: \(text)"), "\(errors)")
+        #expect(try !found(Self.linear.replacing("\"work\"", with: "\"linear\"")).isEmpty)
+    }
+}
+
 private struct Unexpected: Error {}
