@@ -70,7 +70,9 @@ public struct Broker: Sendable {
     /// Lets changes under way finish, so that no rotated refresh token is lost.
     public func drain(atMost bound: Duration) async {
         await sessionManager.saveEverything()
-        for closed in await sessionManager.endEphemeral() { work.start { await revocations.revokeOnce(closed) } }
+        for closed in await sessionManager.endEphemeral() {
+            work.start { [tools] in await closed.revokeOnce(with: tools) }
+        }
         await work.drain(atMost: bound)
     }
 
@@ -102,16 +104,17 @@ public struct Broker: Sendable {
             default: throw error
             }
         }
+        let user = try await sessionManager.account(name).kind.upstream ?? name
         let flow: FlowView
-        if let pending = await flowRegistry.pending(name), !pending.changesUser {
+        if let pending = await flowRegistry.pending(user), !pending.changesUser {
             flow = pending
-        } else if await flowRegistry.wasRefused(name) {
-            throw .signInRequired(name)
+        } else if await flowRegistry.wasRefused(user) {
+            throw .signInRequired(user)
         } else {
-            flow = try await signIn(name, SignInRequest(), isInterested: false, waitingAtMost: end - .now).flow
+            flow = try await signIn(user, SignInRequest(), isInterested: false, waitingAtMost: end - .now).flow
         }
         // A program that asked for this sign-in has shown its page to the user, or will.
-        if await !flowRegistry.isAskedFor(flow.id) { record(.signInWanted(name, by: query.program)) }
+        if await !flowRegistry.isAskedFor(flow.id) { record(.signInWanted(user, by: query.program)) }
         var rest = query
         rest.timeout = max(end - .now, .zero)
         let status = try await flowRegistry.view(flow.id, waiting: rest.timeout).status
@@ -120,7 +123,7 @@ public struct Broker: Sendable {
         case .completed: return try await sessionManager.issuedToken(name, rest)
         case .pending: throw .timedOut
         case .failed(let error), .expired(let error): throw error
-        case .cancelled: throw .flowCancelled(.stated("The sign-in of \(name) was cancelled."))
+        case .cancelled: throw .flowCancelled(.stated("The sign-in of \(user) was cancelled."))
         }
     }
 
@@ -200,6 +203,7 @@ public struct Broker: Sendable {
         guard account.kind.needsSignIn else {
             // There is nothing to do: the configuration made the session.
             try await sessionManager.admitsSession(name)
+            if let error = await account.absenceOfUpstream(by: sessionManager) { throw error }
             return (nil, false)
         }
         switch try await flowRegistry.admit(name, request, isInterested: isInterested) {

@@ -43,14 +43,9 @@ extension OAuthAccount: AccountKind {
         }
     }
 
-    /// Includes what a service's token was fetched with: it must not be used after a change.
     public func bindingID(of account: Account) -> String {
         let binding = binding(of: account)
-        guard let grant else { return binding.text }
-        var parts = [grant.word, binding.text] + account.scopes.sorted()
-        parts += [grant.audience, grant.resource, grant.assertionPlace].map { $0 ?? "" }
-        if grant.type == .tokenExchange { parts.append(grant.subjectType.uri) }
-        return parts.map { "\($0.utf8.count):\($0)" }.joined()
+        return grant?.bindingID(binding, of: account) ?? binding.text
     }
 
     public func issuer(of account: Account) -> String? {
@@ -61,6 +56,7 @@ extension OAuthAccount: AccountKind {
     }
 
     public var needsSignIn: Bool { grant == nil }
+    public var upstream: AccountName? { grant?.through }
 
     public func configuredSession(of account: Account, by clock: BrokerClock) -> Session? {
         grant == nil ? nil : .ofService(account, by: clock)
@@ -78,7 +74,9 @@ extension OAuthAccount: AccountKind {
             switch named {
             case .secretFile, .secretCredential: return try await clientSecret?.fetch() != nil
             case .keyFile: return try await clientKey?.fetch() != nil
-            case .assertionFile: return try await grant?.assertion?.fetch() != nil
+            case .assertionFile:
+                let use = AssertionUse(audience: "", resource: nil, scopes: [])
+                return try await grant?.assertion?.fetch(use) != nil
             }
         } catch {
             return false

@@ -148,6 +148,10 @@ struct OAuthProvider: SignInProvider {
         let metadata = try await provider.metadata()
         try session.refuseMove(of: account, to: metadata.tokenEndpoint)
         let registration = try await provider.registration(metadata)
+        guard !key.isAssertion else {
+            return assertionRenewal(of: session, for: key, metadata, registration)
+                .explaining { [provider] in await provider.explaining($0, isRefresh: true) }
+        }
         let proofKey = try provider.proofs.key(of: session)
         let record = ScopeKeepingRecord(of: metadata, in: provider.vault)
         let known = key.scopes == nil ? nil : await record.known

@@ -74,6 +74,8 @@ public enum OAuthReason: KindReason, Equatable {
     // MARK: MCP servers
 
     case mcpOtherIssuer(AccountName, configured: String, announced: String)
+    /// A service at an MCP server without an issuer of the configuration.
+    case mcpNeedsIssuer(AccountName)
     case mcpNeedsClient(AccountName, issuer: String, MCPDocument)
     /// The issuer refuses the parameter `resource`. `message` is what it said.
     case mcpResourceRefused(AccountName, host: String, message: String?)
@@ -179,6 +181,9 @@ public enum OAuthReason: KindReason, Equatable {
         case .mcpOtherIssuer(let name, let configured, let announced):
             "The MCP server of \(name) does not name \(configured) as its authorization server, but \(announced). "
                 + "If you trust it, set issuer to it, and client_id to a client that is registered there."
+        case .mcpNeedsIssuer(let name):
+            "\(name) has no issuer: what proves the client is sent to no authorization server that only the MCP server names. "
+                + "Set issuer to the one that may have it."
         case .mcpNeedsClient(let name, let issuer, .notTaken):
             "\(issuer) registers no clients by itself. Register a native app there by hand, and set issuer and client_id of "
                 + "\(name)."

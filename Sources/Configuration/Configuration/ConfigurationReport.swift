@@ -92,10 +92,12 @@ extension AccountConfiguration {
     /// Hints for the user before the first sign-in, one sentence each.
     var notes: [String] {
         var notes: [String] = []
-        if let service {
+        if let through = service?.through {
+            notes.append("Nobody signs in to it: its tokens come through the sign-in of \(through).")
+        } else if let service {
             notes.append("A service account: its tokens come from grant = \"\(service.grant.rawValue)\".")
         }
-        if case .mcp(let mcp) = provider {
+        if service == nil, case .mcp(let mcp) = provider {
             notes.append("The authorization server is found by asking \(mcp.server.url.place) at each sign-in.")
         }
         if let path = service?.assertionFile, AccountConfiguration.awaitsAssertion(at: path) {

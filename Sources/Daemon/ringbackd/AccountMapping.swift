@@ -41,7 +41,7 @@ extension Account {
             case .required: .required
             }
         oauth.dpop = account.dpop
-        oauth.grant = ServiceGrant(account)
+        oauth.grant = ServiceGrant(account, secrets)
         // A registration is found by what the account is bound to, which is complete only now.
         if account.clientSecret == .registered { oauth.clientSecret = .registered(for: self, in: secrets.vault) }
         if case .mcp(let configuration) = account.provider { self.kind = MCPAccount(configuration, rules: oauth) }
@@ -59,7 +59,7 @@ extension MCPAccount {
         issuer = configuration.issuer
         clientMetadataURL = configuration.clientMetadataURL
         sendsResource = configuration.sendsResource
-        needsSignIn = configuration.needsSignIn
+        needsToken = configuration.needsSignIn
     }
 }
 
@@ -92,6 +92,8 @@ extension SupabaseAccount {
 
 /// Where the secrets of accounts come from.
 struct AccountSecrets: Sendable {
+    /// Asked for assertions about the users of other accounts.
+    let broker: Broker
     let helper: HelperConnection
     let vault: any Vault
     let credentials: Credentials
@@ -175,10 +177,18 @@ extension Account.SecretSource {
 
 extension ServiceGrant {
     /// Nil for an account that users sign in to.
-    init?(_ account: AccountConfiguration) {
+    init?(_ account: AccountConfiguration, _ secrets: AccountSecrets) {
         guard let service = account.service else { return nil }
+        if let name = service.through.flatMap(AccountName.init) {
+            self.init(
+                through: name,
+                AssertionSource { use throws(BrokerError) in
+                    try await use.assertion(ofUserOf: name, by: secrets.broker)
+                })
+            return
+        }
         let assertion = service.assertionFile.map { _ in
-            AssertionSource { () throws(BrokerError) in try account.read("assertion", account.readAssertion) }
+            AssertionSource { _ throws(BrokerError) in try account.read("assertion", account.readAssertion) }
         }
         self.init(
             service.grant, subjectType: service.subjectTokenType, assertion: assertion,

@@ -260,7 +260,7 @@ struct Daemon {
         notices.connect(broker, consents, helper, logger)
         keptFiles.connect(broker, state: places.state, records, logger)
         let links = DeepLinkRegistry(broker, helper: helper, work: work, record: records.note, logger: logger)
-        let secrets = AccountSecrets(helper: helper, vault: vault.vault, credentials: start.credentials)
+        let secrets = AccountSecrets(broker: broker, helper: helper, vault: vault.vault, credentials: start.credentials)
         reloader = Reloader(
             place: start.place, readAt: start.readAt, broker: broker, http: http, secrets: secrets, peers: peers,
             links: links, notices: notices, keptFiles: keptFiles, consents: consents, logger: logger)

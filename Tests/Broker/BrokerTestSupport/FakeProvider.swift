@@ -222,6 +222,15 @@ final class FakeProvider: Sendable {
                 state.serial += 1
                 return state.serial
             }
+            if let type = form["requested_token_type"], type.hasSuffix(":id-jag") {
+                return (
+                    200,
+                    [
+                        "access_token": .string("jag-\(serial)"), "issued_token_type": .string(type),
+                        "token_type": "N_A", "expires_in": 300,
+                    ]
+                )
+            }
             let answer: JSON = ["access_token": .string("access-\(serial)"), "token_type": "Bearer"]
             return (
                 200,

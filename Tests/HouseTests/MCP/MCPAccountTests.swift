@@ -4,14 +4,7 @@ import Testing
 /// Accounts at MCP servers (Tests/Programs/mcp_server.py), whose authorization server is the sandbox.
 @Suite struct `An account from the URL of an MCP server` {
     private func startServer(_ stage: Stage, _ announced: String) async throws -> (program: Program, url: String) {
-        try announce(stage, announced)
-        let program = try stage.start(
-            "/usr/bin/env", ["python3", "-B", "\(Document.root)/Tests/Programs/mcp_server.py", stage.directory])
-        return (program, "http://127.0.0.1:\(try await program.line("the port of the MCP server"))/mcp")
-    }
-
-    private func announce(_ stage: Stage, _ text: String) throws {
-        try stage.write(text.replacing("{sandbox}", with: stage.sandbox.origin), to: "\(stage.directory)/mcp.json")
+        try await MCPStandIn.start(stage, announced)
     }
 
     private func requests(_ stage: Stage, _ endpoint: String, issuer: String = "") async throws -> [JSON] {
@@ -112,7 +105,7 @@ import Testing
             try await stage.signIn("linear")
             let fine = try await stage.ringback("doctor", "linear")
             #expect(fine.out.contains("accepts the account's token"), "\(fine)")
-            try announce(stage, announced + #","initialize":\#(status),"wants":"mcp:admin"}"#)
+            try MCPStandIn.announce(stage, announced + #","initialize":\#(status),"wants":"mcp:admin"}"#)
             try await stage.ringback("doctor", "linear", status: 1, prints: text, "→ \(command)\n")
         }
     }

@@ -37,6 +37,7 @@ import Testing
             "device_answer": ["interval": .null, "user_code": "x"], "registration": "token",
             "initial_access_token": "x", "registered_authentication": "client_secret_post",
             "registered_secret_lifetime": 60,
+            "assertion_issuers": ["https://id.example": ["keys": []]],
             "pushed_requests": "required", "dpop": "offered", "dpop_binds": "refresh_tokens", "dpop_nonce": "once",
             "pushed_status": 200, "require_response_type": true,
             "require_nonce": true, "omit_kid": true, "latency": ["token": 10],

@@ -87,6 +87,64 @@ import Testing
         #expect(await token(strange).error == "invalid_request")
     }
 
+    /// A sign-in, and the exchange of what proves it for an assertion for another issuer of the site.
+    private func exchanged(_ visitor: Visitor, _ changes: [String: String] = [:]) async throws -> Answer {
+        let tokens = try await visitor.signIn()
+        let prefix = "urn:ietf:params:oauth:token-type:"
+        let form = [
+            "grant_type": Issuer.tokenExchange, "subject_token": try tokens.text("id_token"),
+            "subject_token_type": "\(prefix)id_token", "requested_token_type": "\(prefix)id-jag",
+            "audience": "\(origin)/tenant-a", "resource": "https://mcp.example/mcp", "scope": "a",
+            "client_id": "ringback-demo",
+        ].merging(changes) { $1 }
+        return await visitor.post("/token", form.map { ($0.key, $0.value) })
+    }
+
+    @Test func `exchanges a sign-in for an assertion that another issuer takes`() async throws {
+        let visitor = Visitor.quick()
+        let answer = try await exchanged(visitor)
+        #expect(answer.json["issued_token_type"] == "urn:ietf:params:oauth:token-type:id-jag", "\(answer.text)")
+        #expect(answer.json["token_type"] == "N_A" && answer.json["refresh_token"] == nil)
+        let assertion = try answer.json.text("access_token")
+        var other = visitor
+        other.prefix = "/tenant-a"
+        let grant = [
+            ("grant_type", Issuer.jwtBearer), ("assertion", assertion), ("client_id", "robot"),
+            ("client_secret", "hush"),
+        ]
+        await other.control(["clients": [["id": "robot", "secret": "hush"]]])
+        #expect(await other.post("/token", grant).error == "invalid_grant")
+        await other.control(["assertion_issuers": [origin: await visitor.get("/jwks").json]])
+        let tokens = await other.post("/token", grant)
+        #expect(tokens.json["access_token"]?.string?.hasPrefix("at-") == true, "\(tokens.text)")
+        // It proves the user, not the client, and is for this issuer alone.
+        #expect(await other.post("/token", Array(grant.prefix(2))).error == "invalid_client")
+        #expect(await visitor.post("/token", Array(grant.prefix(2))).error == "invalid_grant")
+        visitor.clock.advance(by: 301)
+        #expect(await other.post("/token", grant).error == "invalid_grant")
+    }
+
+    @Test func `gives no assertion for a sign-in that is over or of another client, or for no audience`() async throws {
+        let visitor = Visitor.quick()
+        #expect(try await exchanged(visitor, ["subject_token": "x"]).error == "invalid_grant")
+        #expect(try await exchanged(visitor, ["audience": ""]).error == "invalid_request")
+        #expect(try await exchanged(visitor, ["subject_token_type": "urn:x"]).error == "invalid_request")
+        let tokens = try await visitor.signIn()
+        let held = [
+            "subject_token": try tokens.text("refresh_token"),
+            "subject_token_type": "urn:ietf:params:oauth:token-type:refresh_token",
+        ]
+        #expect(try await exchanged(visitor, held).status == 200)
+        await visitor.control(["clients": [["id": "other"]]])
+        #expect(try await exchanged(visitor, held.merging(["client_id": "other"]) { $1 }).error == "invalid_grant")
+        _ = await visitor.refresh(try tokens.text("refresh_token"))
+        #expect(try await exchanged(visitor, held).error == "invalid_grant")
+        let idToken = ["subject_token": try tokens.text("id_token")]
+        #expect(try await exchanged(visitor, idToken).status == 200)
+        await visitor.control(["revoke_all": true])
+        #expect(try await exchanged(visitor, idToken).error == "invalid_grant")
+    }
+
     @Test func `makes no assertion about nobody`() async {
         for body in [
             "", "[]", "{}", #"{"subject":""}"#, #"{"subject":"a","other":1}"#, #"{"subject":"a","format":"x"}"#,

@@ -28,6 +28,7 @@ class Problem(TypedDict, total=False):
     port: int
     setting: str
     registration: dict[str, Any]
+    params: dict[str, str]
     file: str
     line: int
     credential: str
@@ -80,6 +81,7 @@ class Account(TypedDict, total=False):
     same_user_as: list[str]
     stale: bool
     grant: str
+    through: str
     sign_in: bool
     subject: str
     user: dict[str, Any]

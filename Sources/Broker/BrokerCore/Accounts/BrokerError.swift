@@ -55,6 +55,9 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case misconfigured(Reason)
     /// A setting names something, such as a file, that cannot be used.
     case unusableSetting(UnusableSetting)
+    /// The provider wants another sign-in of the account for this: the last one is too weak or too long ago (RFC 9470). The
+    /// parameters are for the next authorization request; `maxAge` is in seconds.
+    case stepUpRequired(AccountName, acrValues: String?, maxAge: Int?)
     /// The sign-in of another account, whose ID token is needed, has failed.
     case upstream(AccountName, BrokerError)
     case timedOut
@@ -201,9 +204,20 @@ extension BrokerError {
             .vaultUnreachable:
             true
         case .accountNotFound, .cancelled, .entranceUnavailable, .flowCancelled, .flowNotFound, .invalid,
-            .methodUnsupported, .nothingHeld, .resendTooEarly, .sessionRanOut, .signInRequired, .timedOut,
+            .methodUnsupported, .nothingHeld, .resendTooEarly, .sessionRanOut, .signInRequired, .stepUpRequired,
+            .timedOut,
             .tooManyAttempts, .vaultLocked, .wrongPassphrase:
             false
+        }
+    }
+}
+
+extension BrokerError {
+    /// The error of another account's sign-in. If its provider or its settings are the cause, it names that account.
+    public func ofUpstream(_ name: AccountName) -> BrokerError {
+        switch self {
+        case .provider, .problem, .misconfigured, .unusableSetting: .upstream(name, self)
+        default: self
         }
     }
 }

@@ -85,14 +85,16 @@ public struct SessionQuery: Sendable {
 }
 
 extension AccountView {
-    /// - Parameter lockError: why no session can be read, if the vault is locked.
+    /// - Parameters:
+    ///   - lockError: why no session can be read, if the vault is locked.
+    ///   - missing: why the account through which this one gets its tokens has no session.
     init(
-        _ lane: SessionManager.Lane, lockError: BrokerError?, flow: FlowView?, _ revocation: RevocationState?,
-        sameUser: [AccountName], by clock: BrokerClock
+        _ lane: SessionManager.Lane, lockError: BrokerError?, missing: BrokerError?, flow: FlowView?,
+        _ revocation: RevocationState?, sameUser: [AccountName], by clock: BrokerClock
     ) {
         let account = lane.account
         let shown = account.kind.needsSignIn ? lane.state.visible : lane.state.session
-        let session = lockError == nil ? shown : nil
+        let session = lockError == nil && missing == nil ? shown : nil
         let token = session?.tokens[.own]
         let hasExpired = token?.remaining(at: clock.bootInstant) == .zero
         let state: AccountState =
@@ -107,7 +109,7 @@ extension AccountView {
             endsAt: session?.end?.wall(by: clock), isRefreshable: session?.isRefreshable ?? true,
             providerHost: account.providerHost(), shown: session.flatMap { account.kind.shown(of: $0) },
             kind: account.kind, flow: flow,
-            error: lane.state.error(of: account.name) ?? lockError
+            error: lane.state.error(of: account.name) ?? lockError ?? missing
                 ?? (ranOut ? .sessionRanOut(account.name, advice: account.renewalAdvice) : nil),
             lostScopes: session?.lostScopes ?? [], notice: session.flatMap { AccountView.notice(of: $0, account) },
             revocation: revocation)
@@ -129,7 +131,9 @@ extension SessionManager {
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
         let subject = lockError == nil ? lane.state.visible?.subject : nil
         let sameUser = subject.map { subject in neighbours(of: lane.account) { $0.subject == subject } } ?? []
-        return AccountView(lane, lockError: lockError, flow: flow, revocation, sameUser: sameUser, by: clock)
+        return AccountView(
+            lane, lockError: lockError, missing: lane.account.absenceOfUpstream(by: self), flow: flow, revocation,
+            sameUser: sameUser, by: clock)
     }
 
     func views(

@@ -17,6 +17,9 @@ public protocol AccountKind: Sendable {
     /// False where the configuration alone makes the session, see ``configuredSession(of:by:)``.
     var needsSignIn: Bool { get }
 
+    /// The account through whose sign-in this one gets its tokens; nil for one with a sign-in or credentials of its own.
+    var upstream: AccountName? { get }
+
     /// The session that the configuration alone makes; nil where users sign in.
     func configuredSession(of account: Account, by clock: BrokerClock) -> Session?
 
@@ -39,6 +42,7 @@ public protocol AccountKind: Sendable {
 extension AccountKind {
     public func bindingID(of account: Account) -> String { binding(of: account).text }
     public var needsSignIn: Bool { true }
+    public var upstream: AccountName? { nil }
     public func configuredSession(of account: Account, by clock: BrokerClock) -> Session? { nil }
     public func renewalAdvice(of account: Account) -> Reason? { nil }
     public func shown(of session: Session) -> SessionAttachment? { nil }

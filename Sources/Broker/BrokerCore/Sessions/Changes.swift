@@ -111,7 +111,7 @@ extension SessionManager {
         }
     }
 
-    private func closeInTurn(_ lane: Lane, _ endsAll: Bool) async throws(BrokerError) -> Closed? {
+    func closeInTurn(_ lane: Lane, _ endsAll: Bool) async throws(BrokerError) -> Closed? {
         let account = lane.account
         if let rest = account.kind.configuredSession(of: account, by: clock) {
             // The configuration keeps the account signed in. Only the tokens are dropped.
@@ -210,6 +210,16 @@ struct Closed: Sendable {
     var endsAll = false
     /// The vault's identifier of what it keeps until the provider has been told; nil if it held nothing.
     var retirement: String?
+
+    /// Tells the provider. A failure is not tried again: nothing of the session may be kept here.
+    func revokeOnce(with tools: ProviderTools) async {
+        do throws(BrokerError) {
+            let isOffered = try await account.provider(with: tools).revoke(session, endingAll: endsAll)
+            tools.record(isOffered ? .revocationDelivered(account.name) : .revocationNotOffered(account.name))
+        } catch {
+            tools.record(.revocationAbandoned(account.name))
+        }
+    }
 }
 
 extension Session {

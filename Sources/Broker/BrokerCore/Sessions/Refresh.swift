@@ -98,7 +98,7 @@ extension SessionManager {
         if let rejected, let token = query.token(in: session), Digest.sha256(token.value.revealedBytes()) != rejected {
             return  // It was refreshed since the caller got it.
         }
-        guard session.isRefreshable else {
+        guard session.canRenew(query.key, at: clock.bootInstant) else {
             throw .conflict(.session(.notRefreshable(name, advice: lane.account.renewalAdvice)))
         }
         let renewal = lane.state.renewal
@@ -231,9 +231,11 @@ struct Refresh: Sendable {
 
     /// True if the session's own token has to be refreshed before a downscoped one is requested: to see whether the
     /// newest refresh token still has the whole scope, or because the own token would be exchanged and has expired. A
-    /// request of an exposed socket waits for the same proof where the refresh token has not changed.
+    /// request of an exposed socket waits for the same proof where the refresh token has not changed. An assertion is
+    /// given for an ID token, which a refresh may bring.
     private func needsOwnFirst(_ session: Session, _ clock: BrokerClock) -> Bool {
         if session.mayHoldDownscopedToken { return true }
+        if key.isAssertion { return session.mayRenewIDToken(at: clock.bootInstant) }
         guard reason == .exposed, !session.refreshTokens.isEmpty else { return false }
         return session.downscopedTo != nil || session.tokens[.own]?.isValid(at: clock.bootInstant) != true
     }

@@ -79,17 +79,6 @@ actor Revocations {
         for closed in await sessionManager.takeReplaced() { sessionManager.work.start { await self.deliver(closed) } }
     }
 
-    /// A failure is not tried again: nothing of the session may be kept here.
-    func revokeOnce(_ closed: Closed) async {
-        let provider = closed.account.provider(with: tools)
-        do throws(BrokerError) {
-            let isOffered = try await provider.revoke(closed.session, endingAll: closed.endsAll)
-            record(isOffered ? .revocationDelivered(closed.account.name) : .revocationNotOffered(closed.account.name))
-        } catch {
-            record(.revocationAbandoned(closed.account.name))
-        }
-    }
-
     @discardableResult
     private func revoke(_ id: String, _ closed: Closed) async -> RevocationState {
         let (provider, name) = (closed.account.provider(with: tools), closed.account.name)

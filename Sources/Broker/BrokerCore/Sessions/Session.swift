@@ -5,11 +5,17 @@ public struct TokenKey: Hashable, Sendable {
     public let scopes: [String]?
     public let audience: String?
     public let resource: String?
+    /// It is no access token, but an assertion about the session's user, which only the broker's other accounts use. It is
+    /// held in memory alone.
+    public let isAssertion: Bool
 
-    public init(scopes: [String]? = nil, audience: String? = nil, resource: String? = nil) {
+    public init(
+        scopes: [String]? = nil, audience: String? = nil, resource: String? = nil, isAssertion: Bool = false
+    ) {
         self.scopes = scopes.flatMap { $0.isEmpty ? nil : Array(Set($0)).sorted() }
         self.audience = audience
         self.resource = resource
+        self.isAssertion = isAssertion
     }
 
     public static let own = TokenKey()
@@ -163,6 +169,26 @@ public struct Session: Sendable, Equatable {
     private static let maxTokenBytes = 256 << 10
 
     public var isRefreshable: Bool { unvalidated != nil || refreshToken != nil || isConfigured }
+    /// True if a refresh can bring the token of a key. An ID token is enough for an assertion.
+    func canRenew(_ key: TokenKey, at now: BootInstant) -> Bool {
+        isRefreshable || key.isAssertion && freshIDToken(at: now) != nil
+    }
+
+    /// How long an ID token is valid at least, when it is sent to another party.
+    private static let idTokenMargin: Duration = .seconds(30)
+
+    /// The ID token, if it is valid long enough to be sent to another party.
+    public func freshIDToken(at now: BootInstant) -> Secret? {
+        identity.flatMap { $0.expiry.remaining(at: now) >= Session.idTokenMargin ? $0.token : nil }
+    }
+
+    /// True if a refresh may bring a fresh ID token: none has been made since the last one went stale.
+    func mayRenewIDToken(at now: BootInstant) -> Bool {
+        guard !refreshTokens.isEmpty, freshIDToken(at: now) == nil, let identity else { return false }
+        guard let own = tokens[.own], let expiry = own.expiry, let lifetime = own.lifetime else { return true }
+        return expiry.boot - lifetime < identity.expiry.boot - Session.idTokenMargin
+    }
+
     public var isEphemeral: Bool { keeping != .vault }
     public var isConfigured: Bool { keeping == .configuration }
 }

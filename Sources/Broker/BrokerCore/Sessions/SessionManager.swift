@@ -164,6 +164,7 @@ public actor SessionManager {
                 user: kind == .signedOut ? nil : session?.user,
                 expiresAt: session?.tokens[.own]?.expiry?.wall(by: clock), error: error, endsAt: endsAt,
                 at: clock.wallInstant))
+        if kind == .signedIn || kind == .signedOut { Dependents(upstream: name).end(by: self) }
     }
 
     /// The vault was locked: callers that wait from now on wait for the next opening.

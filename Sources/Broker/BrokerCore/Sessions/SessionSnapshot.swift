@@ -93,9 +93,9 @@ struct TokenChoice: Sendable {
         if let held, held.satisfies(minValid: query.minValid ?? SessionManager.defaultMinValid, at: now) {
             return issued(held)
         }
-        guard !session.isRefreshable else { return nil }
+        guard !session.canRenew(query.key, at: now) else { return nil }
         if let held = enough { return issued(held) }
-        if query.key != .own, let own = session.tokens[.own], own.isValid(at: now) {
+        if query.key != .own, !query.key.isAssertion, let own = session.tokens[.own], own.isValid(at: now) {
             throw .methodUnsupported(.session(.notDownscopable(account.name, advice: account.renewalAdvice)))
         }
         throw .sessionRanOut(account.name, advice: account.renewalAdvice)

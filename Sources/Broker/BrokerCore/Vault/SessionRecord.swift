@@ -20,7 +20,8 @@ enum SessionRecord {
             "rotates": session.rotation == .unknown ? nil : session.rotation == .rotates, "end": session.end?.json,
             "proof_key": session.proofKey?.revealed(), "identity": session.identity.map(encode),
             "attachments": session.attachments.isEmpty ? nil : encode(session.attachments),
-            "ends_all": endsAll ? true : nil, "tokens": session.tokens.map { encode($0.key, $0.value) },
+            "ends_all": endsAll ? true : nil,
+            "tokens": session.tokens.filter { !$0.key.isAssertion }.map { encode($0.key, $0.value) },
         ]
         return Secret(bytes: JSON.object(object).serialized())
     }

@@ -334,7 +334,9 @@ extension Broker {
     public func lockVault() async throws(BrokerError) {
         if let error = await sessionManager.lockVault() { throw error }
         await revocations.forget()
-        for closed in await sessionManager.takeOrphans() { work.start { await revocations.revokeOnce(closed) } }
+        for closed in await sessionManager.takeOrphans() {
+            work.start { [tools] in await closed.revokeOnce(with: tools) }
+        }
     }
 
     /// Opens the vault. The passphrase is for a key source that asks for one.

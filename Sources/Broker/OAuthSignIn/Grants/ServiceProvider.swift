@@ -4,8 +4,11 @@ internal import RingbackBase
 
 /// The provider of a service account. Each refresh is one request for one token, without a refresh token.
 struct ServiceProvider: SignInProvider {
+    /// For an account at an MCP server: as configured, without what the server announces.
     let provider: Provider
     let grant: ServiceGrant
+    /// How what an MCP server announces is found; nil for an account at a provider.
+    var walk: MCPWalk?
 
     func renewal(
         of session: Session, for key: TokenKey, because reason: RefreshReason
@@ -16,10 +19,11 @@ struct ServiceProvider: SignInProvider {
                 let fetched = try await fetch(key, of: session, because: reason)
                 return RenewalResponse(refreshToken: nil) { session throws(BrokerError) in
                     var session = session
-                    session.proofKey = fetched.proofKey
+                    session.proofKey = fetched.proofKey?.stored
                     session.tokens[key] = fetched.token
                     session.issuer = fetched.issuer
                     session.tokenEndpointOrigin = fetched.origin
+                    session.attachments[MCPConnection.name] = fetched.connection?.attachment
                     if key == .own, let scope = fetched.token.scope { session.scope = scope }
                     return session
                 }
@@ -29,17 +33,23 @@ struct ServiceProvider: SignInProvider {
     }
 
     func revoke(_ session: Session, endingAll: Bool) async throws(BrokerError) -> Bool {
-        try await provider.revoke(session)
+        guard let walk else { return try await provider.revoke(session) }
+        return try await walk.provider(of: session)?.revoke(session) ?? false
     }
 
     func endSessionPage(
         of session: Session?, _ form: EndSessionForm
     ) async throws(BrokerError) -> EndSessionPage? {
-        try await OAuthProvider(provider: provider).endSessionPage(of: session, form)
+        guard walk == nil else { return nil }
+        return try await OAuthProvider(provider: provider).endSessionPage(of: session, form)
     }
 
     func diagnose(_ subject: DiagnosisSubject, of session: Session?) async -> Diagnosis {
-        await ProviderDiagnosis(provider: provider).diagnosis(isOfService: true, of: subject)
+        guard let walk else {
+            return await ProviderDiagnosis(provider: provider).diagnosis(isOfService: true, of: subject)
+        }
+        return await MCPDiagnosis(account: walk.account, kind: walk.kind, tools: walk.tools, session: session)
+            .diagnosis()
     }
 
     // MARK: Sign-ins
@@ -77,47 +87,95 @@ struct ServiceProvider: SignInProvider {
 }
 
 extension ServiceProvider {
-    /// Fetches a token. What the key does not set is as configured. A refresh token in the response is not stored (RFC
-    /// 6749 section 4.4.3). `origin` is the token endpoint's, to which a revocation may be sent.
-    /// The session's tokens are all bound to the key of the first one.
+    private struct Fetched {
+        let token: AccessToken
+        let issuer: String
+        /// The token endpoint's, to which a revocation may be sent.
+        let origin: String
+        let connection: MCPConnection?
+        let proofKey: DPoPKey?
+    }
+
+    /// Fetches a token. What an MCP server announced for the last one is used again, unless that one was refused, or this
+    /// request is: then the server is asked again.
     private func fetch(
         _ key: TokenKey, of session: Session, because reason: RefreshReason
-    ) async throws(BrokerError) -> (token: AccessToken, issuer: String, origin: String, proofKey: Secret?) {
+    ) async throws(BrokerError) -> Fetched {
+        guard let walk else { return try await fetch(key, of: session, at: provider, because: reason) }
+        guard reason != .requested, let known = walk.provider(of: session) else {
+            return try await fetch(key, of: session, at: try await walk.provider(), because: reason)
+        }
+        do throws(BrokerError) {
+            return try await fetch(key, of: session, at: known, because: reason)
+        } catch {
+            guard case .serviceRefused = error, let moved = try? await walk.provider(),
+                moved.rules.mcp != known.rules.mcp
+            else { throw error }
+            return try await fetch(key, of: session, at: moved, because: reason)
+        }
+    }
+
+    /// What the key does not set is as configured. A refresh token in the response is not stored (RFC 6749 section
+    /// 4.4.3). The session's tokens are all bound to the key of the first one.
+    private func fetch(
+        _ key: TokenKey, of session: Session, at provider: Provider, because reason: RefreshReason
+    ) async throws(BrokerError) -> Fetched {
         let metadata = try await provider.metadata()
         try provider.proofs.check(metadata)
         var proofKey = try provider.proofs.key(of: session)
         if proofKey == nil { proofKey = try provider.proofs.newKey(metadata) }
         let registration = try await provider.registration(metadata)
-        let assertion = try await grant.assertion?.fetch()
         let scopes = key.scopes ?? provider.account.scopes
-        let build = {
-            grant.type.request(
-                assertion, of: grant.subjectType, scope: scopes, audience: key.audience ?? grant.audience,
-                resource: key.resource ?? grant.resource, registration: registration, endpoint: metadata.tokenEndpoint)
-        }
-        guard let request = build() else {
-            throw .misconfigured(.stated("\(provider.account.name) has no assertion_file."))
-        }
+        var use = AssertionUse(
+            audience: metadata.issuer ?? "", resource: walk?.kind.server.resource, scopes: scopes)
+        let assertion = try await grant.assertion?.fetch(use)
         let tokens: TokenSet
         do throws(BrokerError) {
-            let response = try await provider.proofs.send(provenBy: proofKey) { build() ?? request }
-            do throws(OAuthError) {
-                tokens = try TokenResponse(reading: response)
-                    .tokenSet(under: provider.proofs.tokenUse(hasKey: proofKey != nil))
-                try ExchangedTokenType.check(issued: tokens)
+            do throws(BrokerError) {
+                tokens = try await send(assertion, for: key, provenBy: proofKey, at: provider, metadata, registration)
             } catch {
-                throw BrokerError(error, host: request.host).unquoting(registration.secret, assertion?.text)
-                    .ofService(provider.account)
+                // It may have ended by the server's clock, or the server accepts each one once.
+                guard grant.through != nil, case .serviceRefused(_, "invalid_grant", _) = error else { throw error }
+                use.rejected = assertion
+                let other = try await grant.assertion?.fetch(use)
+                guard other != assertion else { throw error }
+                tokens = try await send(other, for: key, provenBy: proofKey, at: provider, metadata, registration)
             }
         } catch {
             await provider.doubt(error, isRequested: reason == .requested)
             throw error
         }
         let origin = try WebURL.origin(of: metadata.tokenEndpoint)
-        return (
-            provider.accessToken(tokens, scope: scopes.joined(separator: " ")), metadata.issuer ?? origin, origin,
-            proofKey?.stored
-        )
+        return Fetched(
+            token: provider.accessToken(tokens, scope: scopes.joined(separator: " ")),
+            issuer: metadata.issuer ?? origin, origin: origin, connection: provider.rules.mcp, proofKey: proofKey)
+    }
+
+    private func send(
+        _ assertion: Assertion?, for key: TokenKey, provenBy proofKey: DPoPKey?, at provider: Provider,
+        _ metadata: ProviderMetadata, _ registration: ClientRegistration
+    ) async throws(BrokerError) -> TokenSet {
+        let build = {
+            grant.type.request(
+                assertion, of: grant.subjectType, scope: key.scopes ?? provider.account.scopes,
+                audience: key.audience ?? grant.audience,
+                resource: key.resource ?? grant.resource ?? provider.rules.mcp?.resource, registration: registration,
+                endpoint: metadata.tokenEndpoint)
+        }
+        guard let request = build() else {
+            throw .misconfigured(.stated("\(provider.account.name) has no assertion_file."))
+        }
+        let response = try await provider.proofs.send(provenBy: proofKey) { build() ?? request }
+        do throws(OAuthError) {
+            let tokens = try TokenResponse(reading: response)
+                .tokenSet(under: provider.proofs.tokenUse(hasKey: proofKey != nil))
+            try ExchangedTokenType.check(issued: tokens)
+            return tokens
+        } catch {
+            throw grant.through.flatMap { BrokerError(stepUpOf: $0, demandedIn: response) }
+                ?? BrokerError(error, host: request.host).unquoting(registration.secret, assertion?.text)
+                .ofService(provider.account)
+        }
     }
 }
 
@@ -140,8 +198,10 @@ extension BrokerError {
 public struct ServiceGrant: Sendable {
     /// Where the assertion or subject token is read from, at every use: a platform may replace it at any time.
     public struct AssertionSource: Sendable {
-        public let fetch: @Sendable () async throws(BrokerError) -> Assertion
-        public init(fetch: @escaping @Sendable () async throws(BrokerError) -> Assertion) { self.fetch = fetch }
+        public let fetch: @Sendable (AssertionUse) async throws(BrokerError) -> Assertion
+        public init(fetch: @escaping @Sendable (AssertionUse) async throws(BrokerError) -> Assertion) {
+            self.fetch = fetch
+        }
     }
 
     public let type: ServiceGrantType
@@ -153,6 +213,8 @@ public struct ServiceGrant: Sendable {
     /// The audience of the account's own token; callers may name others.
     public let audience: String?
     public let resource: String?
+    /// The account whose user the assertion is about; nil for a token of the platform.
+    public private(set) var through: AccountName?
 
     public init(
         _ type: ServiceGrantType, subjectType: ExchangedTokenType = .jwt, assertion: AssertionSource? = nil,
@@ -166,12 +228,26 @@ public struct ServiceGrant: Sendable {
         self.resource = resource
     }
 
+    /// A grant by assertions about the user of another account.
+    public init(through name: AccountName, _ assertion: AssertionSource) {
+        self.init(.jwtBearer, assertion: assertion, assertionPlace: "through \(name)")
+        through = name
+    }
+
     public var word: String { type.rawValue }
+
+    /// Stands for the account's binding and for what its token is fetched with: it must not be used after a change.
+    func bindingID(_ binding: SessionBinding, of account: Account) -> String {
+        var parts = [word, binding.text] + account.scopes.sorted()
+        parts += [audience, resource, assertionPlace].map { $0 ?? "" }
+        if type == .tokenExchange { parts.append(subjectType.uri) }
+        return parts.map { "\($0.utf8.count):\($0)" }.joined()
+    }
 }
 
 extension AccountView {
     /// The name of the grant in the configuration; nil where users sign in.
-    public var grant: String? { (kind as? OAuthAccount)?.grant?.word }
+    public var grant: String? { (kind as? OAuthAccount ?? (kind as? MCPAccount)?.rules)?.grant?.word }
 }
 
 extension Session {

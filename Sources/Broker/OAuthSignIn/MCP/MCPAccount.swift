@@ -2,16 +2,18 @@ public import BrokerCore
 public import OAuth
 public import RingbackBase
 
-/// The configuration of an account at an MCP server. Issuer, client and scopes are found at each sign-in.
+/// The configuration of an account at an MCP server. Issuer, client and scopes are found at each sign-in; a service has
+/// its issuer and its client from the configuration.
 public struct MCPAccount: Sendable {
     public let server: MCPServer
-    /// The only issuer whose tokens are accepted; nil for the first one that the server names.
+    /// The only issuer whose tokens are accepted; nil for the first one that the server names. A service must name it:
+    /// what proves it is sent to no issuer that only the server has named.
     public var issuer: String?
     public var clientMetadataURL: String?
     /// False for a server that refuses the parameter `resource`.
     public var sendsResource = true
     /// False for a server that takes requests without a token.
-    public var needsSignIn = true
+    public var needsToken = true
     /// The settings for the client and its requests. Their endpoints are replaced by those of the issuer.
     public var rules: OAuthAccount
 
@@ -23,7 +25,24 @@ public struct MCPAccount: Sendable {
 
 extension MCPAccount: AccountKind {
     public func provider(of account: Account, with tools: ProviderTools) -> any SignInProvider {
-        MCPProvider(account: account, kind: self, tools: tools)
+        guard let grant = rules.grant else { return MCPProvider(account: account, kind: self, tools: tools) }
+        let tools = tools.sending(with: PinnedClient(tools.http))
+        return ServiceProvider(
+            provider: Provider(account, by: rules, tools), grant: grant,
+            walk: MCPWalk(account: account, kind: self, tools: tools))
+    }
+
+    public var needsSignIn: Bool { needsToken && rules.needsSignIn }
+
+    public var upstream: AccountName? { rules.upstream }
+
+    public func configuredSession(of account: Account, by clock: BrokerClock) -> Session? {
+        rules.configuredSession(of: account, by: clock)
+    }
+
+    public func bindingID(of account: Account) -> String {
+        let binding = binding(of: account)
+        return rules.grant?.bindingID(binding, of: account) ?? binding.text
     }
 
     /// The server, and the issuer and client of the configuration. The issuer and client that a sign-in has found are
@@ -35,7 +54,9 @@ extension MCPAccount: AccountKind {
 
     public func issuer(of account: Account) -> String? { issuer }
 
-    public func check(_ query: SessionQuery, of account: Account) throws(BrokerError) {}
+    public func check(_ query: SessionQuery, of account: Account) throws(BrokerError) {
+        try rules.check(query, of: account)
+    }
 
     public func isUsable(_ setting: UnusableSetting) async -> Bool { await rules.isUsable(setting) }
 }
@@ -152,7 +173,7 @@ public struct MCPServerAccess: Sendable {
     public let headers: [(String, String)]
     /// At the sign-in the server was on another machine, so its name must not lead to this one.
     public let isOutside: Bool
-    public let needsSignIn: Bool
+    public let needsToken: Bool
 }
 
 extension Broker {
@@ -162,9 +183,15 @@ extension Broker {
         guard let kind = account.kind as? MCPAccount else {
             throw .methodUnsupported(.stated("\(name) is not an account at an MCP server."))
         }
-        let held = await signInContext.sessions.held(name).flatMap { MCPConnection(of: $0, at: kind.server) }
+        let sessions = signInContext.sessions
+        var held = await sessions.held(name).flatMap { MCPConnection(of: $0, at: kind.server) }
+        // A service has asked its server only once it has a token, which is needed next.
+        if held == nil, kind.rules.grant != nil {
+            _ = try? await session(name, SessionQuery())
+            held = await sessions.held(name).flatMap { MCPConnection(of: $0, at: kind.server) }
+        }
         return MCPServerAccess(
             url: kind.server.url, trust: account.trust, route: account.route, headers: account.headers,
-            isOutside: held?.isOutside ?? false, needsSignIn: kind.needsSignIn)
+            isOutside: held?.isOutside ?? false, needsToken: kind.needsToken)
     }
 }

@@ -19,7 +19,7 @@ struct MCPDiagnosis: Sendable {
             return .success(.oauth(.mcpResponds(status: seen.status)))
         }
         guard let response else { return Diagnosis(findings) }
-        guard kind.needsSignIn else {
+        guard kind.needsToken else {
             if response.status == 401 {
                 let text =
                     "\(server.url.place) demands a token, and \(account.name) has sign_in = false. Remove that, and "
@@ -30,7 +30,14 @@ struct MCPDiagnosis: Sendable {
         }
         do throws(BrokerError) {
             let walk = MCPWalk(account: account, kind: kind, tools: tools)
-            findings += await self.findings(about: try await walk.announcement(after: response))
+            let announcement = try await walk.announcement(after: response)
+            findings.append(announced(announcement))
+            guard kind.rules.grant == nil else {
+                findings += [profileFinding(announcement), await tokenFinding()].compactMap(\.self)
+                return Diagnosis(findings, awaitsCallbacks: false)
+            }
+            try walk.check(announcement)
+            findings += await self.findings(about: announcement)
         } catch {
             if case .misconfigured(let reason) = error, case .mcpNeedsNoSignIn? = reason.ofOAuth {
                 findings.append(Finding(.discovery, .warning, reason, .configuration, setting: "sign_in"))
@@ -44,14 +51,35 @@ struct MCPDiagnosis: Sendable {
         return Diagnosis(findings)
     }
 
+    private var clients: MCPClients { MCPClients(account: account, kind: kind, tools: tools) }
+
+    private func announced(_ announcement: MCPAnnouncement) -> Finding {
+        let isService = kind.rules.grant != nil
+        let reason = OAuthReason.mcpAnnounces(
+            host: kind.server.url.place, issuer: announcement.connection.issuer,
+            client: isService ? .configured : clients.way(at: announcement),
+            scopes: isService ? announcement.scopes : announcement.usualScopes)
+        var finding = Finding(.discovery, .ok, .oauth(reason))
+        finding.stated = announcement.connection.issuer
+        return finding
+    }
+
+    /// The finding if the authorization server lists the grants that it takes, and assertions about users are not among
+    /// them.
+    private func profileFinding(_ announcement: MCPAnnouncement) -> Finding? {
+        guard let upstream = kind.upstream, let listed = announcement.metadata.grantProfiles,
+            !listed.contains(ProviderMetadata.identityAssertionProfile)
+        else { return nil }
+        let text =
+            "\(announcement.connection.issuer) does not list \(ProviderMetadata.identityAssertionProfile) among the profiles "
+            + "of grants that it supports. It may refuse what \(upstream) brings."
+        return Finding(.metadata, .warning, .stated(text), setting: "through")
+    }
+
     private func findings(about announcement: MCPAnnouncement) async -> [Finding] {
-        let clients = MCPClients(account: account, kind: kind, tools: tools)
         let issuer = announcement.connection.issuer
-        let way = clients.way(at: announcement)
-        let announced = OAuthReason.mcpAnnounces(
-            host: kind.server.url.place, issuer: issuer, client: way, scopes: announcement.usualScopes)
-        var findings = [Finding(.discovery, .ok, .oauth(announced))]
-        if way == .none {
+        var findings: [Finding] = []
+        if clients.way(at: announcement) == .none {
             let document = clients.document(at: announcement)
             let setting =
                 switch document {
@@ -64,8 +92,8 @@ struct MCPDiagnosis: Sendable {
                     .client, .wrong, .oauth(.mcpNeedsClient(account.name, issuer: issuer, document)), .configuration,
                     setting: setting))
         }
-        if let client = await client(at: announcement, clients) { findings.append(client) }
-        findings += await changes(announcement, clients)
+        if let client = await client(at: announcement) { findings.append(client) }
+        findings += await changes(announcement)
         let asked = account.at(announcement.connection, of: kind, with: tools)
         let proofs = Prover(asked, by: asked.oauth, tools)
         if let bound = proofs.finding(announcement.metadata, session) { findings.append(bound) }
@@ -88,15 +116,19 @@ struct MCPDiagnosis: Sendable {
         if let end = server.ending(response, accessToken: token.value) {
             _ = try? await account.send(end, under: nil, at: connection, over: tools.http)
         }
+        let isService = kind.rules.grant != nil
         if response.status == 401 {
-            return Finding(.provider, .wrong, .oauth(.mcpRefusesToken(account.name, host: host)), .signInNeeded)
+            return isService
+                ? Finding(.provider, .wrong, .stated("\(host) refuses the token of \(account.name)."), .configuration)
+                : Finding(.provider, .wrong, .oauth(.mcpRefusesToken(account.name, host: host)), .signInNeeded)
         }
         if response.status == 403, let challenge = BearerChallenge(in: response.fields), challenge.demandsScopes {
             let scopes = ScopeList.union(connection.scopes, challenge.scopes)
             var finding = Finding(
                 .provider, .wrong,
-                .oauth(.mcpTokenLacksScopes(account.name, host: host, scopes: challenge.scopes)), .signInNeeded)
-            if !challenge.scopes.isEmpty { finding.scope = scopes.joined(separator: " ") }
+                .oauth(.mcpTokenLacksScopes(account.name, host: host, scopes: challenge.scopes)),
+                isService ? .configuration : .signInNeeded, setting: isService ? "scopes" : nil)
+            if !isService, !challenge.scopes.isEmpty { finding.scope = scopes.joined(separator: " ") }
             return finding
         }
         return (200..<300).contains(response.status)
@@ -105,7 +137,7 @@ struct MCPDiagnosis: Sendable {
 
     /// What the issuer says about the client of the session, or of the next sign-in. A registered client that the issuer
     /// does not know is marked, so that the next sign-in registers another one.
-    private func client(at announcement: MCPAnnouncement, _ clients: MCPClients) async -> Finding? {
+    private func client(at announcement: MCPAnnouncement) async -> Finding? {
         let issuer = announcement.connection.issuer
         let record = (try? await clients.record()) ?? MCPClientRecord()
         var connection = announcement.connection
@@ -141,7 +173,7 @@ struct MCPDiagnosis: Sendable {
     }
 
     /// What has changed since the last sign-in; without a session, since the last registration.
-    private func changes(_ announcement: MCPAnnouncement, _ clients: MCPClients) async -> [Finding] {
+    private func changes(_ announcement: MCPAnnouncement) async -> [Finding] {
         let issuer = announcement.connection.issuer
         let held = session.flatMap { MCPConnection(of: $0, at: kind.server) }
         var former = held?.issuer

@@ -34,7 +34,7 @@ struct MCPProvider: SignInProvider {
     // MARK: Sign-ins
 
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
-        guard kind.needsSignIn else {
+        guard kind.needsToken else {
             throw .methodUnsupported(.oauth(.mcpNeedsNoSignIn(account.name, host: kind.server.url.place)))
         }
         var account = account
@@ -54,6 +54,7 @@ struct MCPProvider: SignInProvider {
         _ request: SignInRequest, in context: SignInContext
     ) async throws(BrokerError) -> Beginning {
         let announcement = try await walk.announcement()
+        try walk.check(announcement)
         let scopes = await scopes(of: request, announcement, in: context)
         var choice = try await clients.choose(announcement, for: scopes, in: context)
         // The user may have left an error page of a server that does not know the client.

@@ -52,16 +52,19 @@ struct MCPWalk: Sendable {
         connection.takesDPoP = dpop != nil || resource.takesDPoP
         let metadata = try await directory.metadata(
             of: account.at(connection, of: kind, with: tools), issuer: issuer, over: tools.http)
-        guard metadata.announcesPKCE else {
-            let text =
-                "\(account.name) cannot sign in at \(issuer), which its MCP server names: its metadata do not say that "
-                + "it supports S256 (PKCE), which MCP requires."
-            throw .misconfigured(.stated(text))
-        }
         let stated = challenge?.scopes ?? []
         return MCPAnnouncement(
             connection: connection, metadata: metadata, scopes: stated.isEmpty ? resource.scopesSupported : stated,
             scopesSupported: resource.scopesSupported)
+    }
+
+    /// Throws if no user can sign in at the issuer.
+    func check(_ announcement: MCPAnnouncement) throws(BrokerError) {
+        guard !announcement.metadata.announcesPKCE else { return }
+        let text =
+            "\(account.name) cannot sign in at \(announcement.connection.issuer), which its MCP server names: its metadata do "
+            + "not say that it supports S256 (PKCE), which MCP requires."
+        throw .misconfigured(.stated(text))
     }
 
     private func protectedResource(
@@ -85,6 +88,33 @@ struct MCPWalk: Sendable {
             throw .misconfigured(.oauth(.mcpOtherIssuer(account.name, configured: wanted, announced: announced)))
         }
         return wanted
+    }
+}
+
+/// For a service, whose issuer and client are those of the configuration.
+extension MCPWalk {
+    /// The provider with what the server announces now.
+    func provider() async throws(BrokerError) -> Provider {
+        guard kind.issuer != nil else {
+            throw .unusableSetting(UnusableSetting(.oauth(.mcpNeedsIssuer(account.name)), setting: "issuer"))
+        }
+        let announcement = try await announcement()
+        var connection = announcement.connection
+        connection.clientID = account.clientID
+        // There is no refresh token.
+        connection.scopes =
+            account.scopes.isEmpty ? announcement.scopes.filter { $0 != "offline_access" } : account.scopes
+        return provider(at: connection)
+    }
+
+    /// The provider with what the server announced when the session got its last token; nil before the first one.
+    func provider(of session: Session) -> Provider? {
+        MCPConnection(of: session, at: server).map(provider)
+    }
+
+    private func provider(at connection: MCPConnection) -> Provider {
+        let account = account.at(connection, of: kind, with: tools)
+        return Provider(account, by: account.oauth, tools)
     }
 }
 

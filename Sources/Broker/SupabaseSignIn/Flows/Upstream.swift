@@ -128,13 +128,3 @@ extension SupabaseProvider {
     /// The longest wait before the status is checked again.
     private static let watchInterval: Duration = .seconds(30)
 }
-
-extension BrokerError {
-    /// The error of another account's sign-in. If its provider or its settings are the cause, it names that account.
-    fileprivate func ofUpstream(_ name: AccountName) -> BrokerError {
-        switch self {
-        case .provider, .problem, .misconfigured, .unusableSetting: .upstream(name, self)
-        default: self
-        }
-    }
-}

@@ -36,7 +36,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     static let nameRule = "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first."
 
     var name: String { account ?? "" }
-    private var signsIn: Bool { login && !description.noSignIn && description.grant == nil }
+    private var signsIn: Bool { login && !description.noSignIn && !description.isService }
     private var missing: [String] { description.missing(account, registers: registration.register) }
     private var asks: Bool { !missing.isEmpty && !json.isWanted && Questions.arePossible }
 
@@ -54,6 +54,7 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     }
 
     mutating func run() throws {
+        try pinIssuer()
         let hasShownURIs = try readMissing()
         try write(showsURIs: !hasShownURIs)
         guard signsIn else { return }
@@ -93,6 +94,24 @@ struct AccountAdd: DaemonVerb, AccountNaming {
         // The daemon deletes no client that an account uses.
         if let former, former.clientID != added.registered?.clientID { former.delete(name, try daemon.calls()) }
         if !signsIn, !json.isWanted { showNext() }
+    }
+
+    /// The authorization server of a service at an MCP server is the one that the server names now, if the user takes it:
+    /// a hostile server could name its own later.
+    private mutating func pinIssuer() throws(RingbackError) {
+        guard description.mcp != nil, description.isService, description.issuer == nil, !offline else { return }
+        let found = try ProviderCheck.run(account ?? "new", description.withoutClient, try daemon.calls())
+        guard let issuer = found.issuer else {
+            if let error = found.error { throw error }
+            return
+        }
+        Output.note(
+            "The MCP server names \(Sanitizer.line(issuer, limit: 600)) as its authorization server. What proves the account "
+                + "will be sent there, and nowhere else.")
+        if Questions.arePossible, !json.isWanted, !Prompt.confirm("Is that right?") {
+            throw RingbackError(.cancelled, "No account was added.")
+        }
+        description.issuer = issuer
     }
 
     private func addOrigins() throws(RingbackError) {
@@ -198,11 +217,11 @@ struct AccountAdd: DaemonVerb, AccountNaming {
 
     /// A replaced account may hold a session, which a sign-in replaces only if that is asked for.
     private func showNext() {
-        guard !description.noSignIn else {
+        guard !description.noSignIn, description.mcp == nil || !description.isService else {
             return Output.note(
                 "Nobody has to sign in. To put it into an AI tool: \(shown: "ringback mcp add-to TOOL \(name)")")
         }
-        guard description.grant == nil else {
+        guard !description.isService else {
             return Output.note("Nobody has to sign in. Then run: \(shown: "ringback token \(name)")")
         }
         Output.note("Then run: \(shown: "ringback login \(name) \(replace ? "--again" : "" as ShownCommand)")")

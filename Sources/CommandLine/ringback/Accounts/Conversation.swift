@@ -31,10 +31,10 @@ struct AccountConversation {
             add.origins = try questions.confirm("Allow that?", byDefault: false)
         }
         if !add.registration.register {
-            if let choice, description.grant == nil { try showSteps(choice) }
+            if let choice, !description.isService { try showSteps(choice) }
             try askClient(choice)
         }
-        if !add.login, description.grant == nil {
+        if !add.login, !description.isService {
             add.login = try questions.confirm("Sign in when the account is added?", byDefault: true)
         }
     }
@@ -225,7 +225,7 @@ struct AccountConversation {
                 if needsSecret || choice?.facts.mayHaveSecret ?? true, !description.hasProof {
                     description.clientSecret = try askSecret(isNeeded: needsSecret)
                 }
-                if description.scopes.isEmpty, description.grant == nil, let usual = usualScopes(choice?.facts) {
+                if description.scopes.isEmpty, !description.isService, let usual = usualScopes(choice?.facts) {
                     let answer = try questions.text("Scopes, separated by spaces", default: usual)
                     description.scopes = answer.split(separator: " ").map(String.init)
                 }

@@ -64,10 +64,18 @@ struct AccountDescription: ParsableArguments {
         help: "A service account, without a user: client_credentials, jwt_bearer, saml2_bearer or token_exchange.")
     var grant: String?
 
+    @Option(
+        help: .value(
+            "account", "With --mcp: the account whose sign-in brings the tokens (enterprise-managed authorization)."),
+        completion: Completions.accounts)
+    var through: String?
+
     @Option(help: .value("path", "With --grant: the token to exchange, read again for each request."))
     var assertionFile: String?
 
     @Option(help: "With --grant: the audience of the tokens.") var audience: String?
+    /// Nobody signs in to it: what proves it is in its configuration.
+    var isService: Bool { grant != nil || through != nil }
     /// In an assertion grant the client id may be missing (RFC 7521 section 4.1).
     var mayBeUnnamed: Bool { grant != nil && grant != "client_credentials" && !hasProof }
     @Option(name: .customLong("scope"), help: "A scope to ask for; may be repeated.") var scopes: [String] = []
@@ -94,7 +102,7 @@ struct AccountDescription: ParsableArguments {
         let same: Set = [
             "issuer", "mcp", "client_id_metadata_url", "provider", "tenant", "url", "api_key", "client_id",
             "client_secret_file", "client_key_file", "client_authentication", "redirect_uri", "response_mode",
-            "ca_file", "grant", "assertion_file", "audience", "dpop",
+            "ca_file", "grant", "through", "assertion_file", "audience", "dpop",
         ]
         return others[key] ?? (same.contains(key) ? "--" + key.replacing("_", with: "-") : nil)
     }
@@ -136,6 +144,8 @@ struct AccountDescription: ParsableArguments {
             mcp != nil || (clientIDMetadataURL == nil && !noResourceParameter && !noSignIn),
             "--client-id-metadata-url, --no-resource-parameter and --no-sign-in belong to --mcp.")
         try require(
+            through == nil || (mcp != nil && grant == nil), "--through belongs to --mcp, and not beside --grant.")
+        try require(
             clientSecretFile == nil || clientSecretFD == nil,
             "--client-secret-file and --client-secret-fd exclude each other.")
         try require(
@@ -145,8 +155,17 @@ struct AccountDescription: ParsableArguments {
 
     /// The scopes that give an ID token and a refresh token at an OpenID provider, unless others were named.
     var usualScopes: [String] {
-        guard scopes.isEmpty, issuer != nil, mcp == nil, grant == nil else { return scopes }
+        guard scopes.isEmpty, issuer != nil, mcp == nil, !isService else { return scopes }
         return AccountDescription.scopesOfIssuer.filter { $0 != "offline_access" || !leavesOutOfflineAccess }
+    }
+
+    /// The same place without a client, to be asked what it announces.
+    var withoutClient: AccountDescription {
+        var bare = self
+        (bare.grant, bare.through, bare.assertionFile, bare.audience) = (nil, nil, nil, nil)
+        (bare.clientID, bare.clientAuthentication, bare.clientKeyFile) = (nil, nil, nil)
+        (bare.clientSecret, bare.clientSecretFile, bare.credential) = (nil, nil, nil)
+        return bare
     }
 
     static let scopesOfIssuer = ["openid", "email", "offline_access"]
@@ -167,7 +186,8 @@ struct AccountDescription: ParsableArguments {
             ("client_secret_registered", registered?.hasSecret == true ? "true" : nil),
             ("client_secret_credential", text(credential)), ("client_key_file", path(clientKeyFile)),
             ("client_authentication", text(registered?.authentication ?? clientAuthentication)),
-            ("grant", text(grant)), ("assertion_file", path(assertionFile)), ("audience", text(audience)),
+            ("grant", text(grant)), ("through", text(through)), ("assertion_file", path(assertionFile)),
+            ("audience", text(audience)),
             // The user did not choose the usual scopes. Those that the provider did not register are left out.
             ("scopes", AccountText.array(scopes.isEmpty ? registered?.scopes ?? usualScopes : scopes)),
             // Registered with its port.

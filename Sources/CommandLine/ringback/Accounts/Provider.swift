@@ -201,6 +201,10 @@ struct ProviderCheck {
     var refusesKey: Bool { wrong.first?.setting == "api_key" }
     var lacksOfflineAccess: Bool { warns(of: "scopes") }
     var noSignIn: Bool { warns(of: "sign_in") }
+    /// The authorization server that an MCP server names.
+    var issuer: String? {
+        checks?.array?.lazy.filter { $0["check"] == "discovery" }.compactMap { $0["stated"]?.string }.first
+    }
 
     private func warns(of setting: String) -> Bool {
         findings.contains { $0.level == "warning" && $0.setting == setting }

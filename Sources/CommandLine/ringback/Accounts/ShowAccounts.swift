@@ -32,7 +32,8 @@ struct ShowAccounts: DaemonVerb, AccountNaming {
             let (account, problem) = pair
             let cells = [
                 account.name, account.providerHost ?? account.provider, account.stateText(isLocked: isLocked),
-                account.who ?? "-", account.validity(isService: document["grant"] != nil),
+                account.who ?? document["through"]?.string.map { "through \($0)" } ?? "-",
+                account.validity(isService: document["grant"] != nil),
             ]
             return cells + (hasEnds ? [account.sessionEnd ?? "-"] : []) + (hasProblems ? [problem] : [])
         }
@@ -241,7 +242,7 @@ extension Account {
     /// `signed in (aal1, needs aal2)`: the level is shown where the user's factors ask for a higher one.
     func stateText(isLocked: Bool = false) -> String {
         if isLocked, state == .loading { return "locked" }
-        if !needsSignIn, state == .unauthenticated { return "needs no sign-in" }
+        if !needsSignIn, state == .unauthenticated, error == nil { return "needs no sign-in" }
         if hasEndedSession { return "sign-in needed" }
         let isEnough = assurance == nextAssurance
         let level = isEnough ? nil : Assurance.text(assurance, nextAssurance)

@@ -59,9 +59,13 @@ struct Login: DaemonVerb, AccountNaming {
         let interruption = try Signals.interruption()
         let calls = try daemon.calls(interruption)
         let choice = AccountChoice(verb: "login", calls: calls, needsUser: true, interruption: interruption)
-        let name = if let account { account } else { try choice.name() }
+        var name = if let account { account } else { try choice.name() }
+        var known = try? calls.account(name)
+        if let upstream = known?["through"]?.string {
+            Output.note("\(Sanitizer.line(name)) gets its tokens through the sign-in of \(Sanitizer.line(upstream)).")
+            (name, known) = (upstream, try? calls.account(upstream))
+        }
         account = name
-        let known = try? calls.account(name)
         if let known, isHeld(known) { return showHeld(name, known) }
         do throws(RingbackError) {
             let signedIn = try finish(signIn(name, interruption, known), calls)

@@ -114,7 +114,9 @@ struct Failure {
     private var loginCommand: ShownCommand? {
         let name = account ?? members["account"]?.string
         guard error.recovery == .signIn, let name, RequestTarget.isAccountName(name) else { return nil }
-        return ShownCommand("ringback login \(name)")
+        guard let params = members["params"]?.object else { return ShownCommand("ringback login \(name)") }
+        let wanted = params.members.map { "--param=\($0.name)=\($0.value.string ?? "")" }
+        return ShownCommand(words: ["ringback", "login", name, "--again"] + wanted)
     }
 
     /// A socket that was named may be forwarded from another machine.

@@ -4,8 +4,7 @@ internal import RingbackBase
 struct AccountReader {
     let table: SettingTable
 
-    /// True if the account has the key `grant`, even with an error: it is meant as a service account.
-    var isService: Bool { table.isWritten("grant") }
+    var isService: Bool { table.serviceKey != nil }
 
     /// Nil if the provider cannot be read.
     func read() -> AccountConfiguration? {

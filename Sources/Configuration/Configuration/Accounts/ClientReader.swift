@@ -66,8 +66,8 @@ struct ClientReader {
         guard let word = table.string("client_authentication") else {
             if case .preset(let preset) = provider { return preset.clientAuthentication(hasSecret: hasSecret) }
             // With a secret, the provider's metadata determine the method. For an MCP server they always do, because
-            // the client may be registered dynamically and then have a secret.
-            if case .mcp = provider { return nil }
+            // the client may be registered dynamically and then have a secret; a service's client is not.
+            if case .mcp = provider, table.serviceKey == nil { return nil }
             return hasSecret ? nil : ClientAuthentication.none
         }
         if word == ClientAuthentication.none.rawValue, hasSecret {

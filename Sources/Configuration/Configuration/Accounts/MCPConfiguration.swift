@@ -2,7 +2,7 @@ public import OAuth
 
 public struct MCPConfiguration: Sendable, Equatable {
     public let server: MCPServer
-    /// The only issuer whose tokens are taken; nil for the first one that the server names.
+    /// The only issuer whose tokens are taken; nil for the first one that the server names. Never nil for a service.
     public let issuer: String?
     /// The client-id metadata document.
     public let clientMetadataURL: String?
@@ -13,11 +13,11 @@ public struct MCPConfiguration: Sendable, Equatable {
 }
 
 struct MCPReader {
-    static let keys = ["client_id_metadata_url", "resource_parameter", "sign_in"]
+    static let keys = ["client_id_metadata_url", "resource_parameter", "sign_in", "through"]
 
     /// Keys that name a provider or a client in another way.
     private static let foreignKeys = [
-        "provider", "endpoints", "grant", "client_secret_registered", "authorization_response_iss",
+        "provider", "endpoints", "client_secret_registered", "authorization_response_iss",
         "offline_access_consent",
     ]
 
@@ -28,6 +28,22 @@ struct MCPReader {
         let before = table.check.errors.count
         for key in MCPReader.foreignKeys where table.isWritten(key) {
             table.refuse(key, "cannot be combined with mcp")
+        }
+        if table.isWritten("grant"), table.isWritten("through") {
+            table.refuse("through", "cannot be combined with grant")
+        }
+        if let serviceKey = table.serviceKey {
+            for key in ["client_id_metadata_url", "sign_in"] where table.isWritten(key) {
+                table.refuse(key, "is for sign-ins, not for \(serviceKey)")
+            }
+            if table.isWritten("resource") { table.refuse("resource", "is the MCP server") }
+            // A hostile server could name an authorization server of its own, and get the secret or the assertion.
+            if !table.isWritten("issuer") {
+                table.refuse(
+                    serviceKey,
+                    "needs issuer with mcp: what proves the client is sent to that authorization server alone, never to one "
+                        + "that only the MCP server names")
+            }
         }
         // A client id is sent only to the issuer at which the client was registered.
         if table.isWritten("client_id"), !table.isWritten("issuer") {

@@ -259,21 +259,31 @@ extension RedirectTarget {
     }
 }
 
-/// Checks that a project's `id_token_account` names an account that exists and has ID tokens. Otherwise the error would
-/// appear only at a sign-in.
+/// Checks that `id_token_account` of a project, and `through`, name an account that exists and has ID tokens. Otherwise the
+/// error would appear only when one is needed.
 enum IDTokenAccountCheck {
     static func mistakes(in accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
         accounts.values.sorted { $0.name < $1.name }.compactMap { account in
-            guard case .supabase(let project) = account.provider, let name = project.idTokenAccount,
-                let message = mistake(name, accounts[name])
-            else { return nil }
-            return account.source.mistake("accounts.\(account.name).id_token_account", message)
+            guard let (key, name) = account.idTokenSource, let message = mistake(name, accounts[name]) else {
+                return nil
+            }
+            return account.source.mistake("accounts.\(account.name).\(key)", message)
         }
     }
 
     private static func mistake(_ name: String, _ account: AccountConfiguration?) -> String? {
         guard let account else { return "there is no account of this name" }
         if case .supabase = account.provider { return "is at a Supabase project itself, which gives no ID tokens" }
+        if account.service != nil { return "has no ID tokens: nobody signs in to that account" }
         return account.scopes.contains("openid") ? nil : "has no ID tokens: the scope openid is not among its scopes"
+    }
+}
+
+extension AccountConfiguration {
+    /// The account whose ID token this one uses, and the key that names it.
+    fileprivate var idTokenSource: (key: String, name: String)? {
+        if let name = service?.through { return ("through", name) }
+        guard case .supabase(let project) = provider, let name = project.idTokenAccount else { return nil }
+        return ("id_token_account", name)
     }
 }

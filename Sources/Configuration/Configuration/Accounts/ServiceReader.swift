@@ -2,6 +2,12 @@ internal import Glibc
 public import OAuth
 public import RingbackBase
 
+extension SettingTable {
+    /// The key that makes the account a service account, even with an error: it is meant as one. Nil for one that users
+    /// sign in to.
+    var serviceKey: String? { ["grant", "through"].first { isWritten($0) } }
+}
+
 struct ServiceReader {
     let table: SettingTable
 
@@ -13,6 +19,7 @@ struct ServiceReader {
 
     /// Nil for an account without `grant`, or with an error in it.
     func read(of client: ClientReader.Client, at provider: AccountProvider?) -> ServiceConfiguration? {
+        if table.serviceKey == "through" { return readThrough(client) }
         guard let grant: ServiceGrantType = table.word("grant") else {
             if !table.isWritten("grant") {
                 table.refuse(
@@ -35,8 +42,24 @@ struct ServiceReader {
                     + "client_secret_credential, client_secret_command or client_key_file")
         }
         return ServiceConfiguration(
-            grant: grant, assertionFile: readAssertionFile(of: grant), subjectTokenType: readSubjectType(of: grant),
+            grant: grant, through: nil, assertionFile: readAssertionFile(of: grant),
+            subjectTokenType: readSubjectType(of: grant),
             audience: table.printable("audience"), resource: readResource())
+    }
+
+    /// An account that gets its tokens through the sign-in of another one.
+    private func readThrough(_ client: ClientReader.Client) -> ServiceConfiguration? {
+        table.refuse(
+            anyOf: ServiceReader.browserKeys + ["assertion_file", "subject_token_type", "audience"],
+            "has no meaning with through: another account's sign-in is used")
+        if !table.isWritten("client_id") {
+            table.refuse("through", "needs client_id: the client at the server's authorization server")
+        }
+        return table.string("through").map { name in
+            ServiceConfiguration(
+                grant: .jwtBearer, through: name, assertionFile: nil, subjectTokenType: .jwt, audience: nil,
+                resource: nil)
+        }
     }
 
     private func readAssertionFile(of grant: ServiceGrantType) -> String? {
@@ -86,6 +109,8 @@ struct ServiceReader {
 
 public struct ServiceConfiguration: Sendable, Equatable {
     public let grant: ServiceGrantType
+    /// The account whose user the assertion is about; nil for the token of a file.
+    public let through: String?
     /// A path that ``AccountConfiguration/readAssertion(user:)`` reads at each use; nil for client credentials.
     public let assertionFile: String?
     /// The type of the file's token, for a token exchange.

@@ -134,6 +134,9 @@ struct Key {
         Key(
             .account, "assertion_file", .string,
             "jwt_bearer, saml2_bearer, token_exchange: the token to exchange, read at each use"),
+        Key(
+            .account, "through", .string,
+            "mcp: the account whose sign-in brings the tokens (enterprise-managed authorization, ID-JAG)"),
         Key(.account, "subject_token_type", .string, "token_exchange: what that token is (jwt)"),
         Key(.account, "audience", .string, "with grant: the audience of the tokens"),
         Key(.account, "resource", .string, "with grant: what the tokens are for, as a URI (RFC 8707)"),

@@ -43,6 +43,10 @@ public struct ProviderMetadata: Sendable, Equatable {
     /// The values of `prompt` (OpenID Connect Prompt Create section 4.1); nil if the metadata do not say.
     public internal(set) var promptValues: [String]?
     public internal(set) var grantTypes: [String]?
+    /// Profiles of grants, such as ``identityAssertionProfile``; nil if the metadata do not say.
+    public internal(set) var grantProfiles: [String]?
+    /// The server takes assertions about users from other providers (ID-JAG).
+    public static let identityAssertionProfile = "urn:ietf:params:oauth:grant-profile:id-jag"
     /// A client id may be the URL of a document that describes the client.
     public internal(set) var supportsClientMetadataDocuments = false
     /// Of proofs (RFC 9449 section 5.1); nil if the metadata do not say, which means that tokens are not bound to keys.
@@ -108,6 +112,7 @@ public struct ProviderMetadata: Sendable, Equatable {
         scopesSupported = document.texts("scopes_supported")
         promptValues = document.texts("prompt_values_supported")
         grantTypes = document.texts("grant_types_supported")
+        grantProfiles = document.texts("authorization_grant_profiles_supported")
         supportsClientMetadataDocuments = document.flag("client_id_metadata_document_supported")
         dpopSigningAlgorithms = document.texts("dpop_signing_alg_values_supported")
         statedEndpoints = document.endpoints
@@ -208,7 +213,7 @@ extension ProviderMetadata {
         for list in [
             \.codeChallengeMethods, \.tokenEndpointAuthenticationMethods, \.tokenEndpointSigningAlgorithms,
             \.responseModes, \.idTokenSigningAlgorithms, \.userinfoSigningAlgorithms, \.scopesSupported, \.grantTypes,
-            \.promptValues, \.dpopSigningAlgorithms,
+            \.grantProfiles, \.promptValues, \.dpopSigningAlgorithms,
         ] as [WritableKeyPath<ProviderMetadata, [String]?>] {
             whole[keyPath: list] = self[keyPath: list] ?? other[keyPath: list]
         }

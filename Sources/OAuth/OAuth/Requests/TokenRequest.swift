@@ -46,6 +46,20 @@ public enum TokenRequest {
             ] + target(scope, audience, resource), to: endpoint, by: registration)
     }
 
+    /// Exchanges what proves a user's sign-in, an ID token or a refresh token, for an assertion that another authorization
+    /// server takes (draft-ietf-oauth-identity-assertion-authz-grant section 4.3). `audience` is that server's issuer, byte
+    /// for byte; `resource` is what the assertion is for.
+    public static func identityAssertion(
+        of subjectToken: Secret, type: ExchangedTokenType, scope: [String], audience: String?, resource: String?,
+        registration: ClientRegistration, endpoint: String
+    ) -> HTTPRequest {
+        .form(
+            [
+                ("grant_type", tokenExchangeGrant), ("subject_token", subjectToken.revealed()),
+                ("subject_token_type", type.uri), ("requested_token_type", ExchangedTokenType.identityAssertion.uri),
+            ] + target(scope, audience, resource), to: endpoint, by: registration)
+    }
+
     /// The parameters for the token's use. Many servers use `audience` in place of `resource` (RFC 8707 section 2).
     fileprivate static func target(
         _ scope: [String]?, _ audience: String?, _ resource: String?
@@ -190,6 +204,10 @@ public struct ExchangedTokenType: Sendable, Equatable {
     public static let accessToken = ExchangedTokenType(uri: prefix + "access_token")
     /// The usual type of a platform's workload token.
     public static let jwt = ExchangedTokenType(uri: prefix + "jwt")
+    public static let idToken = ExchangedTokenType(uri: prefix + "id_token")
+    public static let refreshToken = ExchangedTokenType(uri: prefix + "refresh_token")
+    /// An assertion about a user for another authorization server (ID-JAG).
+    static let identityAssertion = ExchangedTokenType(uri: prefix + "id-jag")
 
     private init(uri: String) { self.uri = uri }
 

@@ -51,7 +51,7 @@ public struct TokenSet: Sendable, Equatable {
         return starts.map { end - $0 }.filter { $0 > 0 }.min().map { min($0, LenientNumber.longest) }
     }
 
-    private static func claims(of token: Secret) -> JSONObject? {
+    static func claims(of token: Secret) -> JSONObject? {
         let parts = token.revealed().split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, let payload = Base64URL.decode(parts[1]) else { return nil }
         return (try? JSON(parsing: payload))?.object

@@ -37,7 +37,7 @@ struct Fault {
     let size: Int
     let code: String
     let message: String?
-    /// The body of a Supabase project's error response, in place of its usual form.
+    /// The body of the error response, in place of its usual form.
     let body: JSON?
     /// How many requests are left; nil for all of them.
     var remaining: Int?
@@ -60,6 +60,8 @@ struct Fault {
         case .html: return Pages.error(text, status: status ?? 200)
         case .redirect: return Responses.text(text, status: 307, fields: [("Location", target ?? "")])
         case .empty: return ServerResponse(status: status ?? 400)
+        case .error where body?.object != nil:
+            return Responses.json(body?.object ?? JSONObject(), status: status ?? 400)
         case .error: return Responses.refusal(OAuthError(code, message ?? text, status: status ?? 400))
         case .hang, .gate: return honest ?? Responses.text("The sandbox was cleared.", status: 503)
         case .truncated, .oversize, .invalidJSON, .duplicateMembers:

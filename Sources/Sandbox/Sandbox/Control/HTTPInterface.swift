@@ -14,6 +14,7 @@ internal import RingbackBase
 ///   `forget_clients` removes clients by id. `supabase` is for the project below the issuer, see
 ///   ``SupabaseProject/apply(_:at:)``. `device` decides for the user whose device waits, see ``DeviceDecision``;
 ///   `device_answer` replaces members of the device authorization response.
+///   `assertion_issuers` has the issuers whose assertions about users are accepted, each with its key set.
 /// - `GET counters`, `GET log`: what happened.
 /// - `GET mailbox`, `GET messages`: what the project sent by mail, and by phone. `GET inbox`: a page with both.
 /// - `POST assertion`: a token as a platform gives it to its workloads, see ``makeAssertion(_:)``.

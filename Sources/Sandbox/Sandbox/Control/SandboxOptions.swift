@@ -123,6 +123,8 @@ public struct SandboxSettings: Sendable, Equatable {
     public var registeredAuthentication: SandboxClient.Authentication?
     /// How long their secrets are valid after the registration; nil for ever.
     public var registeredSecretLifetime: Int?
+    /// The issuers whose assertions about users are accepted, each with its key set.
+    var assertionIssuers = JSONObject()
     public var algorithm = SandboxAlgorithm.rs256
     /// The name of the user who is signed in without a page; nil shows the page.
     public var autoApprovedUser: String?
@@ -173,6 +175,7 @@ extension SandboxSettings: NamedSettings {
             .init("registration", \.registration), .init("initial_access_token", \.initialAccessToken),
             .init("registered_authentication", \.registeredAuthentication),
             .init("registered_secret_lifetime", \.registeredSecretLifetime),
+            .init("assertion_issuers", \.assertionIssuers),
             .init("pushed_requests", \.pushedRequests), .init("dpop", \.proofs),
             .init("dpop_binds", \.proofBinding), .init("dpop_nonce", \.proofNonces),
             .init("pushed_status", \.pushedStatus) { try $0.integer() == 200 ? 200 : 201 },

@@ -130,7 +130,7 @@ extension SandboxClient {
         return keys.count == entries.count ? keys : nil
     }
 
-    private static func key(in json: JSON) -> PublicKey? {
+    static func key(in json: JSON) -> PublicKey? {
         func bytes(_ name: String) -> [UInt8] { json[name]?.string.flatMap { Base64URL.decode($0) } ?? [] }
         switch json["kty"]?.string {
         case "RSA": return try? PublicKey(rsaModulus: bytes("n"), exponent: bytes("e"))

@@ -3,7 +3,8 @@ internal import LocalHTTP
 internal import RingbackBase
 
 /// Tokens for services (RFC 6749 section 4.4, RFC 7522 section 2.1, RFC 7523 section 2.1, RFC 8693). The issuer trusts
-/// only assertions that it made itself: `POST /sandbox/assertion` is the platform that gives its workloads a token.
+/// assertions that it made itself, `POST /sandbox/assertion` being the platform that gives its workloads a token, and
+/// assertions about users (ID-JAG) of the issuers in ``SandboxSettings/assertionIssuers``.
 extension Issuer {
     static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     static let tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -25,7 +26,7 @@ extension Issuer {
     ) throws -> ServerResponse {
         let assertion = try parameters.required("assertion")
         let isSAML = parameters["grant_type"] == Issuer.samlBearer
-        let subject = try isSAML ? subject(ofSAML: assertion, at: now) : subject(of: assertion, at: now)
+        let subject = try isSAML ? subject(ofSAML: assertion, at: now) : subject(of: assertion, by: client, at: now)
         return answer(parameters, client, subject: subject, at: now)
     }
 
@@ -37,6 +38,9 @@ extension Issuer {
                 "invalid_request", "subject_token and subject_token_type belong together, and one is missing")
         }
         let accessToken = Issuer.tokenType + "access_token"
+        if parameters["requested_token_type"] == Issuer.tokenType + "id-jag" {
+            return try answer(parameters, client, assertingUserOf: family(of: token, type, client, at: now), at: now)
+        }
         try require(
             (parameters["requested_token_type"] ?? accessToken) == accessToken, "invalid_request",
             "requested_token_type is not that of an access token")
@@ -48,21 +52,32 @@ extension Issuer {
                 ledger.access(token, at: now), "invalid_request", "subject_token is no access token that is good now")
             subject = grant.user.subject
             if perturbations.take(.tokenWholeScope) { whole = grant.scopes }
-        case Issuer.tokenType + "jwt": subject = try self.subject(of: token, at: now)
+        case Issuer.tokenType + "jwt": subject = try self.subject(of: token, by: client, at: now)
         default: throw OAuthError("invalid_request", "subject_token_type is not one that is traded here")
         }
         return answer(parameters, client, subject: subject, whole: whole, type: accessToken, at: now)
     }
 
-    /// The subject of an assertion, if this issuer made it and it is valid now.
-    private mutating func subject(of assertion: String, at now: Int) throws -> String {
+    /// The subject of an assertion, if this issuer made it, or one that it trusts made it about a user, and it is valid
+    /// now.
+    private mutating func subject(of assertion: String, by client: SandboxClient, at now: Int) throws -> String {
         let token = try unwrap(JSONWebToken(parsing: assertion), "invalid_grant", "the assertion is not a JWT")
         let claims = token.claims
-        let key = try keys.key(for: .es256).key.publicKey
-        let isSigned = token.header["alg"] == "ES256" && token.isSigned(by: key, .es256)
+        let issuer = claims["iss"]?.string ?? ""
+        let isSigned: Bool
+        if let set = settings.assertionIssuers[issuer] {
+            let trusted = (set["keys"]?.array ?? []).compactMap(SandboxClient.key)
+            try require(client.id != "", "invalid_client", "the client has to prove itself", status: 401)
+            isSigned =
+                token.header["typ"]?.string == Issuer.identityAssertionType
+                && trusted.contains { token.isSigned(by: $0, token.algorithm) }
+        } else {
+            let key = try keys.key(for: .es256).key.publicKey
+            isSigned = issuer == name && token.header["alg"] == "ES256" && token.isSigned(by: key, .es256)
+        }
         return try check(
-            isSigned && claims["iss"]?.string == name, audience: claims["aud"]?.string, expiry: claims["exp"]?.integer,
-            subject: claims["sub"]?.string, at: now)
+            isSigned, audience: claims["aud"]?.string, expiry: claims["exp"]?.integer, subject: claims["sub"]?.string,
+            at: now)
     }
 
     private func check(
@@ -97,6 +112,56 @@ extension Issuer {
         var answer = newAccessToken(of: open(client, user, scopes, at: now), for: user, scopes, at: now).members
         if scopes.isEmpty { answer["scope"] = nil }
         answer["issued_token_type"] = type.map(JSON.string)
+        perturbations.change(.token, &answer)
+        return Responses.json(answer)
+    }
+}
+
+/// Assertions about users for other authorization servers (draft-ietf-oauth-identity-assertion-authz-grant).
+extension Issuer {
+    static let identityAssertionProfile = "urn:ietf:params:oauth:grant-profile:id-jag"
+    private static let identityAssertionType = "oauth-id-jag+jwt"
+    private static let identityAssertionLifetime = 300
+
+    /// The sign-in that an ID token or a refresh token of the client proves.
+    private func family(
+        of token: String, _ type: String, _ client: SandboxClient, at now: Int
+    ) throws -> Ledger.Family {
+        var index: Int?
+        if type == Issuer.tokenType + "id_token" {
+            let end = JSONWebToken(parsing: token)?.claims["exp"]?.integer ?? 0
+            index = end > now ? ledger.idTokens[token] : nil
+        } else if type == Issuer.tokenType + "refresh_token" {
+            let grant = ledger.refreshTokens[token].flatMap { $0.successor == nil ? $0 : nil }
+            index = grant.flatMap { now < $0.expiresAt ?? .max ? $0.family : nil }
+        } else {
+            throw OAuthError("invalid_request", "subject_token_type is not one that is traded for an assertion")
+        }
+        let family = try unwrap(
+            index.map { ledger.families[$0] }, "invalid_grant", "subject_token proves no sign-in that is good now")
+        try require(
+            !family.isEnded && family.clientID == client.id, "invalid_grant",
+            "subject_token is of an ended session, or of another client")
+        return family
+    }
+
+    private mutating func answer(
+        _ parameters: Parameters, _ client: SandboxClient, assertingUserOf family: Ledger.Family, at now: Int
+    ) throws -> ServerResponse {
+        let audience = try parameters.required("audience")
+        let key = try keys.key(for: .es256)
+        let lifetime = Issuer.identityAssertionLifetime
+        let header: JSONObject = ["alg": "ES256", "typ": Issuer.identityAssertionType, "kid": key.id]
+        let claims: JSONObject = [
+            "iss": name, "sub": family.user.subject, "aud": audience, "resource": parameters["resource"],
+            "client_id": client.id, "scope": parameters["scope"], "iat": now, "exp": now + lifetime,
+            "jti": RandomToken.identifier(bits: 128),
+        ]
+        let assertion = try JSONWebToken.signed(header, claims) { try key.key.sign(message: $0, algorithm: .es256) }
+        var answer: JSONObject = [
+            "access_token": assertion, "issued_token_type": Issuer.tokenType + "id-jag", "token_type": "N_A",
+            "expires_in": lifetime, "scope": parameters["scope"],
+        ]
         perturbations.change(.token, &answer)
         return Responses.json(answer)
     }

@@ -101,6 +101,12 @@ extension Problem {
                     "credential": setting.credential, "cause": setting.trouble?.rawValue, "path": setting.path,
                     "registration": setting.terms?.json,
                 ])
+        case .stepUpRequired(let name, let acrValues, let maxAge):
+            let params: JSONObject = ["acr_values": acrValues, "max_age": maxAge.map(String.init)]
+            self.init(
+                .signInRequired,
+                "\(name) has to be signed in to again: for this its provider wants a stronger or a newer sign-in.",
+                extensions: ["account": name.rawValue, "params": params.members.isEmpty ? nil : params])
         case .upstream(let name, let error):
             self = Problem(error)
             detail = "The sign-in of \(name), which is needed here, failed. \(detail ?? "")"
@@ -300,6 +306,7 @@ extension Component {
             "detail", "user_message", "provider_code", "provider_message", "account", "host", "setting", "file",
             "credential", "cause", "path", "field", "method", "key_source", "other_key_source", "exposed_socket"),
         .required("recovery", as: .words(["retry", "sign_in", "link", "fix_configuration", "none"])),
+        .optional("params", as: .anyObject, text: "What the next sign-in needs: `params` of its request"),
         .optional("retry_after", "port", "line", as: .integer), .optional("errors", as: .array(.anyObject)),
         .optional("reasons", as: .array(.string)), .optional("registration", as: .anyObject),
         .optional("notified", as: .boolean))

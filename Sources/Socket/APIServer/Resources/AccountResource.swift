@@ -27,7 +27,7 @@ extension AccountView {
             "source": source,
             "default": isDefault ? true : nil, "browser": page.browser,
             "display_name": page.displayName, "interactive": page.opensAtOnce ? "open" : nil,
-            "stale": isStale ? true : nil, "grant": grant,
+            "stale": isStale ? true : nil, "grant": grant, "through": kind.upstream?.rawValue,
             "sign_in": grant == nil && !kind.needsSignIn ? false : nil, "subject": subject,
             "same_user_as": sameUser.isEmpty ? nil : sameUser.map(\.rawValue), "user": user, "aal": assurance,
             "migration": migratesFrom.map { ["from": $0, "to": subject ?? ""] as JSONObject },
@@ -63,6 +63,7 @@ extension Component {
             text: "A tool that waits on a terminal opens the sign-in page at once"),
         .optional("provider_host", text: "The host of the issuer or of the endpoints"),
         .optional("display_name", text: "The app's name, to be shown beside the provider's host"),
+        .optional("through", text: "The account through whose sign-in this one gets its tokens"),
         .optional("grant", "subject", "aal", "next_aal", "notice", "lost_scope"), .optional("user", as: .anyObject),
         .optional("migration", as: .migration), .optional("expires_at", as: .integer),
         .optional(

@@ -51,7 +51,7 @@ struct MCPServerResource: Resource {
         let proxy = routed.flatMap { $0.covers(url) ? $0 : nil }
         // What an exposed socket shows was decided when it was made.
         if !access.headers.isEmpty || proxy?.credentials != nil, call.facts.exposedSocket == nil {
-            try await api.consentToServer(of: name, call, needsToken: access.needsSignIn)
+            try await api.consentToServer(of: name, call, needsToken: access.needsToken)
         }
         let keys = access.trust.pinnedPublicKeys
         let headers = access.headers.map { ["name": $0.0, "value": $0.1] as JSONObject }
@@ -66,7 +66,7 @@ struct MCPServerResource: Resource {
             "certificate_authorities": access.trust.certificateAuthorities.map {
                 String(decoding: $0, as: UTF8.self)
             }, "pinned_public_keys": keys.isEmpty ? nil : keys, "headers": headers.isEmpty ? nil : headers,
-            "outside": access.isOutside ? true : nil, "sign_in": access.needsSignIn ? nil : false, "proxy": members,
+            "outside": access.isOutside ? true : nil, "sign_in": access.needsToken ? nil : false, "proxy": members,
         ]
         let body = JSON.object(object).serialized()
         if let configuration { api.mcpServers.keep(body, of: name.rawValue, configuration, session) }

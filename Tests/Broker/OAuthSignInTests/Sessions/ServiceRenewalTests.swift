@@ -12,7 +12,7 @@ private final class AssertionBox: Sendable {
     func set(_ new: String) { text.withLock { $0 = new } }
 
     var source: ServiceGrant.AssertionSource {
-        ServiceGrant.AssertionSource { () throws(BrokerError) in
+        ServiceGrant.AssertionSource { _ throws(BrokerError) in
             do throws(OAuthError) {
                 return try Assertion(parsing: Secret(self.text.withLock { $0 }))
             } catch {

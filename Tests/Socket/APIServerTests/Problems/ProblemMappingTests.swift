@@ -64,7 +64,8 @@ import Testing
         (
             .upstream(name(), .provider(.refused(code: "x", message: nil))), .providerError,
             "Sign in failed. Please try again."
-        ), (.serviceRefused(name(), code: "x", message: nil), .providerError, nil),
+        ), (.stepUpRequired(name(), acrValues: "x", maxAge: 9), .signInRequired, nil),
+        (.serviceRefused(name(), code: "x", message: nil), .providerError, nil),
     ]
 
     @Test func `a cause of a finding is one that clients know`() {
