@@ -14,7 +14,7 @@ import time
 
 from harness import Trouble, claims_of, soon
 from house import ACCOUNT
-from kinds import NOT_KEPT, PASSWORD, SERVICE_ACCOUNT, SUPABASE_V1, SUPABASE_V2
+from kinds import BOUND, NOT_KEPT, PASSWORD, SERVICE_ACCOUNT, SUPABASE_V1, SUPABASE_V2
 from operations import (
     OPERATIONS, SESSION, Operation, asking, interrupted, lock, must, refresh, refreshing, reload, sign_out, signed_in,
     signed_in_and_locked, signed_out, start, start_again, stop, stopped, two_refreshes, unlock,
@@ -251,7 +251,21 @@ def service():
     ]
 
 
-OTHERS = [*supabase(SUPABASE_V2), *supabase(SUPABASE_V1), *not_kept(), *service()]
+def bound():
+    return [
+        Operation(f"{BOUND.name}: {name}", run, kind=BOUND, **more)
+        for name, run, more in [
+            ("sign-in", lambda house: house.sign_in(), {"prepare": signed_out, "before": "none"}),
+            ("sign-in again", lambda house: house.sign_in(), {}),
+            ("refresh", refresh, {}),
+            ("two refreshes", two_refreshes, {"rotations": 2}),
+            ("start after a cut refresh", start, {"prepare": interrupted, "is_unheard": True}),
+            ("stop in a refresh", stop, {"prepare": refreshing, "back": start_again}),
+        ]
+    ]
+
+
+OTHERS = [*supabase(SUPABASE_V2), *supabase(SUPABASE_V1), *not_kept(), *service(), *bound()]
 EVERY = OPERATIONS + OTHERS
 
 
@@ -268,5 +282,5 @@ SAMPLE = {
         "sign-out"]),
     *(f"{SUPABASE_V1.name}: {name}" for name in ["refresh", "second factor"]),
     *(f"{NOT_KEPT.name}: {name}" for name in ["refresh", "over a kept one", "lock"]),
-    "service: first token", "service: lock",
+    "service: first token", "service: lock", "bound: sign-in again", "bound: refresh",
 }

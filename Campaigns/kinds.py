@@ -61,6 +61,18 @@ class OpenID:
         return self.issuer(house).counters["rotations"]
 
 
+class Bound(OpenID):
+    """The same, whose refresh tokens are bound to a key; each request there needs a nonce of its own (RFC 9449)."""
+
+    name = "bound"
+
+    def configuration(self, house, name, client):
+        return openid_account(name, house.sandbox.issuer, client_id=client, dpop="refresh-only")
+
+    def reset(self, house, **switches):
+        super().reset(house, dpop="required", dpop_binds="refresh_tokens", dpop_nonce="once", **switches)
+
+
 class Supabase(OpenID):
     """A user of a Supabase project. `refresh_tokens`: v1 is a row for each, v2 is a counter for each session."""
 
@@ -141,7 +153,7 @@ class Service(OpenID):
         return house.sandbox.subject(token) == SERVICE
 
 
-OPENID = OpenID()
+OPENID, BOUND = OpenID(), Bound()
 SUPABASE_V1, SUPABASE_V2 = Supabase("v1"), Supabase("v2")
 NOT_KEPT = Supabase("v2", is_kept=False)
 SERVICE_ACCOUNT = Service()

@@ -186,4 +186,19 @@ private func session(
         let held = named("one", refreshToken: Secret("refresh"))
         #expect(try succession(of: named("one"), over: held).session.refreshToken == Secret("refresh"))
     }
+
+    @Test func `with the refresh token comes its key, unless the access token is bound to another`() throws {
+        var held = named("one", refreshToken: Secret("refresh"))
+        held.proofKey = Secret("k1")
+        var next = named("one")
+        next.proofKey = Secret("k2")
+        next.tokens[.own] = AccessToken(value: Secret("a"), type: "Bearer", scope: nil)
+        let taken = try succession(of: next, over: held).session
+        #expect(taken.refreshToken == Secret("refresh") && taken.proofKey == Secret("k1"))
+        next.tokens[.own]?.type = "DPoP"
+        let refused = try succession(of: next, over: held).session
+        #expect(refused.refreshToken == nil && refused.proofKey == Secret("k2"))
+        held.proofKey = nil
+        #expect(try succession(of: next, over: held).session.proofKey == Secret("k2"))
+    }
 }
