@@ -39,30 +39,28 @@ public enum RequestProof: Sendable {
     case denied
 }
 
-extension Broker {
+extension ProvedRequest {
     /// True if the URL is that of the account's MCP server, or another one of the same origin.
-    public func isAtMCPServer(_ url: WebURL, _ name: AccountName) async throws(BrokerError) -> Bool {
-        let account = try await signInContext.sessions.account(name)
+    public func isAtMCPServer(of name: AccountName, _ broker: Broker) async throws(BrokerError) -> Bool {
+        let account = try await broker.signInContext.sessions.account(name)
         return (account.kind as? MCPAccount)?.server.url.origin == url.origin
     }
 
-    /// The proof for one request with a token of an account (RFC 9449 section 4.2).
+    /// The proof that the request needs with a token of an account (RFC 9449 section 4.2).
     ///
     /// - Throws: `signInRequired` for a bound token whose key cannot be used.
-    public func proof(
-        of issuedToken: IssuedToken, for request: ProvedRequest
-    ) async throws(BrokerError) -> RequestProof {
-        let name = issuedToken.account
-        let account = try await signInContext.sessions.account(name)
-        let session = await signInContext.sessions.held(name)
-        guard let provider = account.provider(of: session, with: signInContext.tools) else {
+    public func proof(with issuedToken: IssuedToken, _ broker: Broker) async throws(BrokerError) -> RequestProof {
+        let (name, context) = (issuedToken.account, broker.signInContext)
+        let account = try await context.sessions.account(name)
+        let session = await context.sessions.held(name)
+        guard let provider = account.provider(of: session, with: context.tools) else {
             return issuedToken.token.isBound ? .denied : .unneeded
         }
         var homes = [session?.tokenEndpointOrigin, session?.issuer].compactMap(\.self)
-        if let metadata = await provider.endpointMetadata(with: signInContext.tools) {
-            if metadata.hasEndpoint(at: request.url) { return .denied }
+        if let metadata = await provider.endpointMetadata(with: context.tools) {
+            if metadata.hasEndpoint(at: url) { return .denied }
             homes = [metadata.tokenEndpoint]
-        } else if homes.contains(where: { (try? WebURL(parsing: $0))?.origin == request.url.origin }) {
+        } else if homes.contains(where: { (try? WebURL(parsing: $0))?.origin == url.origin }) {
             // Which URLs of the issuer are endpoints is not known now.
             return .denied
         }
@@ -72,8 +70,8 @@ extension Broker {
         let lead = provider.proofs.terms(of: ProofTerms.Server(origin: home, role: .authorization)).clockLead
         guard let key = issuedToken.proofKey.flatMap(DPoPKey.init(stored:)),
             let proof = key.proof(
-                of: request.method, to: request.url.text, accessToken: issuedToken.token.value, nonce: request.nonce,
-                now: now.seconds + lead)
+                of: method, to: url.text, accessToken: issuedToken.token.value, nonce: nonce,
+                now: broker.now.seconds + lead)
         else { throw .signInRequired(name) }
         return .made(proof)
     }

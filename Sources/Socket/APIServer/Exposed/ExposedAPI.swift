@@ -263,7 +263,7 @@ public struct ExposedAPI: Sendable {
         guard !call.has("rejected_sha256") else { throw denied("no token is refreshed") }
         let proved = try ProvedRequest(of: call)
         try await refuseAnother(name)
-        guard try await api.isServer(proved.url, of: name, call) else {
+        guard try await api.isServer(of: proved, name, call) else {
             throw denied("no proof for this URL is served")
         }
         let (issuedToken, wanted) = try await issue(SessionQuery(), of: name, call)

@@ -34,7 +34,7 @@ struct ProofResource: Resource {
         let name = try call.account()
         let proved = try ProvedRequest(of: call)
         let rejected = try call.digest("rejected_sha256")
-        guard try await api.isServer(proved.url, of: name, call) else {
+        guard try await api.isServer(of: proved, name, call) else {
             throw Problem(
                 .policyDenied,
                 "\(proved.url.place) is no origin of \(name) there: a proof is made only for its MCP server, and for what an "
@@ -54,10 +54,10 @@ struct ProofResource: Resource {
 }
 
 extension SocketAPI {
-    /// True if the account's tokens are for what is at the URL: by the table of origins, or as its MCP server.
-    func isServer(_ url: WebURL, of name: AccountName, _ call: Call) async throws(Problem) -> Bool {
-        if daemon.origins?.hasOrigin(at: url, of: name) == true { return true }
-        return try await call.ask { () throws(BrokerError) in try await broker.isAtMCPServer(url, name) }
+    /// True if the account's tokens are for what is at the request's URL: by the table of origins, or as its MCP server.
+    func isServer(of proved: ProvedRequest, _ name: AccountName, _ call: Call) async throws(Problem) -> Bool {
+        if daemon.origins?.hasOrigin(at: proved.url, of: name) == true { return true }
+        return try await call.ask { () throws(BrokerError) in try await proved.isAtMCPServer(of: name, broker) }
     }
 
     /// The proof for a request; nil if the token is not bound. Throws `policy_denied` for an endpoint of the issuer.
@@ -65,7 +65,7 @@ extension SocketAPI {
         of issuedToken: IssuedToken, for proved: ProvedRequest, explain: (BrokerError) -> Problem
     ) async throws(Problem) -> Secret? {
         let made: RequestProof
-        do throws(BrokerError) { made = try await broker.proof(of: issuedToken, for: proved) } catch {
+        do throws(BrokerError) { made = try await proved.proof(with: issuedToken, broker) } catch {
             throw explain(error)
         }
         switch made {
