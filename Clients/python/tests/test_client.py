@@ -337,6 +337,11 @@ class AuthTests(unittest.TestCase):
         self.assertIsNone(second.again(401, {"WWW-Authenticate": 'DPoP error="invalid_dpop_proof"'}))
         calls, _ = self.drive(second.again(401, {"WWW-Authenticate": 'DPoP error="invalid_token"'}), proof)
         self.assertEqual(calls, [("proof", asked | {"nonce": "n2", "rejected_sha256": sha256(b"T").hexdigest()})])
+        # What is no nonce is in no proof: the daemon would refuse it, for this request and for all later ones.
+        for stated in ("n3, n4", "n\"3", "n" * 2049):
+            fourth = Sending("work", target, "GET", url)
+            self.assertIsNone(fourth.again(401, refusal | {"DPoP-Nonce": stated}))
+            self.assertEqual(target.nonce, "n2")
         # The account has Bearer tokens from now on.
         third = Sending("work", target, "GET", url)
         bearer = {"access_token": "B", "token_type": "Bearer", "authorization": "Bearer B"}
