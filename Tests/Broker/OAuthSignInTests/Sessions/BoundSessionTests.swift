@@ -196,6 +196,16 @@ extension House {
         let count = house.proofs().count
         #expect(await house.failure() != nil)
         #expect(house.proofs().count == count + 1)
+        // Somebody sets our clock right. Nothing is wrong with the proofs that follow.
+        house.clock.setWall(by: 600)
+        house.clock.advance(by: 86_400)
+        house.bind()
+        _ = try await house.token()
+        #expect(house.proofs().last??.issuedAt == house.clock.now)
+        #expect(
+            try await Diagnostics(of: house.broker).findings(of: House.name).contains {
+                $0.message.oauth == .dpop(host: "id.example", .bound, clockLead: 0) && $0.cause == nil
+            })
     }
 }
 
