@@ -156,6 +156,21 @@ extension House {
         _ = try await house.token()
     }
 
+    @Test func `keeps its client where the server refuses every proof by a challenge alone`() async throws {
+        let house = try await House.binding(.automatic)
+        house.bind()
+        try await house.signIn()
+        house.clock.advance(by: 3_600)
+        for nonce in ["n1", "n2"] {
+            let fields = [("WWW-Authenticate", "DPoP error=\"use_dpop_nonce\""), ("DPoP-Nonce", nonce)]
+            house.provider.script(.token, .answer(401, "", fields))
+        }
+        let failure = await house.failure()
+        #expect(failure?.kind == "provider.refused" && failure?.disownsClient == false)
+        #expect(house.proofs().count == 3)
+        #expect(try await house.view.state == .authenticated)
+    }
+
     @Test func `is not repeated for a nonce that the server does not state, or that was sent`() async throws {
         let house = try await House.binding(.automatic)
         house.bind()
