@@ -13,8 +13,8 @@ struct ProofTerms: Sendable, Equatable {
         let role: Role
     }
 
-    /// The newest that any response has stated.
-    var nonce: String?
+    /// The newest that any response has stated, but for one after which the request is sent once more.
+    fileprivate(set) var nonce: String?
     /// The server's Unix time at the boot of this machine; nil until it has refused a proof for its time. Not by our wall
     /// clock: whoever sets that right later, such as NTP after a boot, would put the proofs wrong again.
     private(set) var timeAtBoot: Int?
@@ -31,12 +31,11 @@ struct ProofTerms: Sendable, Equatable {
         return abs(lead) > ProofTerms.tolerance ? lead : 0
     }
 
-    /// - Parameter terms: those of the request.
-    fileprivate mutating func learn(
-        from response: HTTPResponse, _ refusal: DPoPRefusal?, after terms: ProofTerms, by clock: BrokerClock
+    /// - Parameter terms: those of the request, whose proof is refused.
+    fileprivate mutating func learnTime(
+        from response: HTTPResponse, after terms: ProofTerms, by clock: BrokerClock
     ) {
-        if let stated = DPoPNonce.stated(in: response.fields) { nonce = stated }
-        guard refusal == .proof, let theirs = response.fields["Date"].flatMap({ HTTPDate.seconds(of: $0) }),
+        guard let theirs = response.fields["Date"].flatMap({ HTTPDate.seconds(of: $0) }),
             abs(theirs - terms.date(by: clock)) > ProofTerms.tolerance
         else { return }
         timeAtBoot = theirs - clock.boot() / 1_000
@@ -53,16 +52,22 @@ final class ProofMemory: ProviderMemory {
     func terms(of server: ProofTerms.Server) -> ProofTerms { known.withLock { $0[server] ?? ProofTerms() } }
 
     /// Notes what a response to a request under `terms` states. Returns the terms under which the request is to be sent
-    /// once more; nil if its proof was not refused, or nothing new is known.
-    fileprivate func learn(
-        from response: HTTPResponse, of server: ProofTerms.Server, after terms: ProofTerms
+    /// once more; nil if its proof was not refused, or nothing new is known. A nonce may be good once, so that of a refusal
+    /// is for the same request, and for others after it.
+    func learn(
+        from response: HTTPResponse, of server: ProofTerms.Server, after terms: ProofTerms, isRepeated: Bool = false
     ) -> ProofTerms? {
         let refusal = DPoPRefusal(in: response)
-        let newest = known.withLock { known in
-            known[server, default: ProofTerms()].learn(from: response, refusal, after: terms, by: clock)
-            return known[server] ?? terms
+        let stated = DPoPNonce.stated(in: response.fields)
+        return known.withLock { known in
+            var newest = known[server] ?? ProofTerms()
+            if refusal == .proof { newest.learnTime(from: response, after: terms, by: clock) }
+            var next = newest
+            next.nonce = stated ?? (isRepeated ? terms.nonce : newest.nonce)
+            let isToRepeat = refusal != nil && !isRepeated && next != terms
+            known[server] = isToRepeat ? newest : next
+            return isToRepeat ? next : nil
         }
-        return refusal != nil && newest != terms ? newest : nil
     }
 }
 
@@ -101,16 +106,14 @@ struct Prover: Sendable {
         let terms = self.terms(of: server)
         let response = try await account.send(
             proven(request, by: key, token, terms), under: attempt, toProvider: http)
-        guard let newer = memory.learn(from: response, of: server, after: terms) else {
-            return response
-        }
+        guard let newer = memory.learn(from: response, of: server, after: terms) else { return response }
         let lead = newer.clockLead(by: clock)
         if newer.timeAtBoot != terms.timeAtBoot, lead != 0 {
             record(.clockDiffers(account.name, host: request.host, seconds: lead))
         }
         let second = try await account.send(
             proven(build(), by: key, token, newer), under: attempt, toProvider: http)
-        _ = memory.learn(from: second, of: server, after: newer)
+        _ = memory.learn(from: second, of: server, after: newer, isRepeated: true)
         return second
     }
 

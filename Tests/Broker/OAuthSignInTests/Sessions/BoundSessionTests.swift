@@ -136,6 +136,22 @@ extension House {
         #expect(Set(house.proofs().map { $0?.id }).count == 4)
     }
 
+    @Test func `repeats a request with the nonce of its own refusal, which no other has before`() async throws {
+        let house = try await House.binding(.automatic)
+        let memory: ProofMemory = house.broker.tools.memory()
+        let server = ProofTerms.Server(origin: "https://id.example", role: .authorization)
+        func refused(_ nonce: String) throws -> ProofTerms {
+            let response = HTTPResponse(
+                status: 400, fields: HTTPFields([("DPoP-Nonce", nonce)]), body: Secret(#"{"error":"use_dpop_nonce"}"#))
+            return try #require(memory.learn(from: response, of: server, after: memory.terms(of: server)))
+        }
+        let (first, second) = (try refused("n1"), try refused("n2"))
+        #expect(first.nonce == "n1" && second.nonce == "n2" && memory.terms(of: server).nonce == nil)
+        let success = HTTPResponse(status: 200)
+        #expect(memory.learn(from: success, of: server, after: first, isRepeated: true) == nil)
+        #expect(memory.terms(of: server).nonce == "n1")
+    }
+
     @Test(arguments: ["use_dpop_nonce", "invalid_dpop_proof"])
     func `is not lost to a server that refuses every proof`(error: String) async throws {
         let house = try await House.binding(.automatic)
