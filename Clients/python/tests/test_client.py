@@ -226,16 +226,18 @@ class AsyncBrokerTests(unittest.IsolatedAsyncioTestCase):
 class API(BaseHTTPRequestHandler):
     """Refuses the token that `refused` names, and says what it got."""
 
-    refused, seen = None, []
+    refused, seen, proofs = None, [], []
 
     def do_GET(self):
-        got = self.headers.get("Authorization")
+        got, proof = self.headers.get("Authorization"), self.headers.get("DPoP")
         API.seen.append(got)
-        if self.path == "/away":
+        API.proofs.append(proof)
+        if self.path in ("/away", "/here"):
+            host, path = ("localhost", "/") if self.path == "/away" else ("127.0.0.1", "/proven")
             self.send_response(302)
-            self.send_header("Location", f"http://localhost:{self.server.server_port}/")
+            self.send_header("Location", f"http://{host}:{self.server.server_port}{path}")
         else:
-            self.send_response(401 if got == API.refused else 200)
+            self.send_response(401 if got == API.refused or self.path == "/proven" and proof is None else 200)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -251,7 +253,7 @@ class AuthTests(unittest.TestCase):
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         token = self.broker.token("work")
-        API.refused, API.seen = f"Bearer {token}", []
+        API.refused, API.seen, API.proofs = f"Bearer {token}", [], []
 
     def tearDown(self):
         self.server.shutdown()
@@ -337,11 +339,39 @@ class AuthTests(unittest.TestCase):
         self.assertIsNone(second.again(401, {"WWW-Authenticate": 'DPoP error="invalid_dpop_proof"'}))
         calls, _ = self.drive(second.again(401, {"WWW-Authenticate": 'DPoP error="invalid_token"'}), proof)
         self.assertEqual(calls, [("proof", asked | {"nonce": "n2", "rejected_sha256": sha256(b"T").hexdigest()})])
+        # What is no nonce is in no proof: the daemon would refuse it, for this request and for all later ones.
+        for stated in ("n3, n4", "n\"3", "n" * 2049):
+            fourth = Sending("work", target, "GET", url)
+            self.assertIsNone(fourth.again(401, refusal | {"DPoP-Nonce": stated}))
+            self.assertEqual(target.nonce, "n2")
         # The account has Bearer tokens from now on.
         third = Sending("work", target, "GET", url)
         bearer = {"access_token": "B", "token_type": "Bearer", "authorization": "Bearer B"}
         self.assertEqual(self.drive(third.fields(), bearer)[1], {"Authorization": "Bearer B"})
         self.assertFalse(target.is_bound)
+
+    def test_a_redirect_takes_no_proof_along(self):
+        try:
+            import requests
+        except ImportError:
+            self.leave_out("requests")
+        from ringback.requests_auth import RequestsAuth
+
+        class Bound:
+            @staticmethod
+            def _walk(steps):
+                bound = {"access_token": "T", "token_type": "DPoP", "authorization": "DPoP T"}
+                try:
+                    call = next(steps)
+                    while True:
+                        call = steps.send(bound | {"dpop": (call.body or {}).get("url", "")})
+                except StopIteration as end:
+                    return end.value
+        with requests.Session() as session:
+            session.auth = RequestsAuth("work", origin=self.url, broker=Bound())
+            self.assertEqual(session.get(self.url + "/here", timeout=20).status_code, 200)
+            session.get(self.url + "/away", timeout=20)
+        self.assertEqual(API.proofs, [self.url + "/here", None, self.url + "/proven", self.url + "/away", None])
 
     def test_no_token_leaves_without_tls_or_for_another_origin(self):
         with self.assertRaises(ValueError):

@@ -144,9 +144,11 @@ public struct OriginHeader: Sendable, Hashable {
         self.init(name: name, template: String(value))
     }
 
-    /// The field for a token that is bound to a key (RFC 9449 section 7.1): ``usual`` with another scheme.
+    /// The field for a token that is bound to a key (RFC 9449 section 7.1): ``usual``, in whatever letter case, with
+    /// another scheme.
     public var ofBoundToken: OriginHeader {
-        self == .usual ? OriginHeader(name: name, template: "DPoP {token}") : self
+        text.lowercased() == OriginHeader.usual.text.lowercased()
+            ? OriginHeader(name: name, template: "DPoP {token}") : self
     }
 
     public func uses(_ placeholder: String) -> Bool { template.contains("{\(placeholder)}") }

@@ -91,6 +91,13 @@ private func rows(_ name: String) throws -> [[String]] {
         #expect(try OriginHeader(parsing: header.text) == header)
     }
 
+    @Test(arguments: [
+        ("Authorization: Bearer {token}", "Authorization: DPoP t"),
+        ("authorization:bearer {token}", "authorization: DPoP t"), ("X-Token: {token}", "X-Token: t"),
+    ]) func `never call a token Bearer that is bound to a key`(text: String, line: String) throws {
+        #expect(try OriginHeader(parsing: text).ofBoundToken.line(token: "t", username: nil) == line)
+    }
+
     @Test(
         arguments: [
             ("", .notAField), ("Authorization", .notAField), (": x", .notAField), ("A: ", .notAField),

@@ -7,7 +7,8 @@ from requests.auth import AuthBase
 
 from .client import Broker
 from .origin import Target
-from .sending import Sending
+from .sending import Sending, nonce_of
+from .twins import Steps
 
 
 class RequestsAuth(AuthBase):
@@ -38,7 +39,14 @@ class RequestsAuth(AuthBase):
         if not is_kept or response.request.headers.get("Authorization") != sending.authorization:
             sending.learn(response.headers)
             return response
-        while (fields := sending.again(response.status_code, response.headers)) is not None:
+        first = response.request
+        if response.status_code == 401 and self._target.is_bound and "DPoP" not in first.headers:
+            # A redirect has led here: what was proven is another URL.
+            sending = Sending(self._account, self._target, first.method or "GET", first.url or "")
+            fields: Steps[dict[str, str]] | None = sending.fields(nonce=nonce_of(response.headers))
+        else:
+            fields = sending.again(response.status_code, response.headers)
+        while fields is not None:
             again = response.request.copy()
             again.headers.update(self._broker._walk(fields))
             # The connection is free for the next request once the answer is read.
@@ -48,4 +56,8 @@ class RequestsAuth(AuthBase):
             next_one.history.append(response)
             next_one.request = again
             response = next_one
+            fields = sending.again(response.status_code, response.headers)
+        if response.is_redirect:
+            # A proof is for one URL, and requests would send it to the next one.
+            first.headers.pop("DPoP", None)
         return response

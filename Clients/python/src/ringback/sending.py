@@ -10,6 +10,12 @@ from .origin import Target
 from .twins import Steps
 
 
+def nonce_of(headers: Mapping[str, str]) -> str | None:
+    """What a response states. None for what the daemon puts into no proof (RFC 9449 section 8.1), such as two nonces."""
+    stated = headers.get("DPoP-Nonce") or ""
+    return stated if re.fullmatch(r"[!#-\[\]-~]{1,2048}", stated) else None
+
+
 class Sending:
     """A Bearer token goes alone. One that is bound to a key (RFC 9449) needs a proof for this method and URL, and perhaps the
     server's nonce, which is learned from every response."""
@@ -45,14 +51,14 @@ class Sending:
 
     def learn(self, headers: Mapping[str, str]) -> None:
         """Notes the nonce of a response, for the next request."""
-        self._target.nonce = headers.get("DPoP-Nonce") or self._target.nonce
+        self._target.nonce = nonce_of(headers) or self._target.nonce
 
     def again(self, status: int, headers: Mapping[str, str]) -> Steps[dict[str, str]] | None:
         """What gives the fields of the same request if it is to be sent again: once with another nonce, once with another
         token. None if the response is the last one."""
         # What is wrong with a proof is not wrong with the token.
         refusal = re.search(r'error="?(use_dpop_nonce|invalid_dpop_proof)\b', headers.get("WWW-Authenticate") or "")
-        nonce = headers.get("DPoP-Nonce") if refusal and refusal[1] == "use_dpop_nonce" else None
+        nonce = nonce_of(headers) if refusal and refusal[1] == "use_dpop_nonce" else None
         if status == 401 and nonce and "nonce" in self._repeats:
             # It may be good once, so it is for no other request.
             self._repeats.discard("nonce")

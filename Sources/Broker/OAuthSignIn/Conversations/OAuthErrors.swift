@@ -83,7 +83,17 @@ extension BrokerError {
             self.init(error, host: host)
             return
         }
-        self = .provider(.unexplained(host: host, status: response.status, message: message))
+        self.init(unexplained: response, host: host)
+    }
+
+    /// A refusal (4xx) whose form is not OAuth's. What a challenge says of a proof says nothing about the client.
+    init(unexplained response: HTTPResponse, host: String) {
+        if let refusal = DPoPRefusal(in: response) {
+            self = .provider(.refused(code: refusal.rawValue, message: nil))
+        } else {
+            let message = OAuthError.statedText(in: response)
+            self = .provider(.unexplained(host: host, status: response.status, message: message))
+        }
     }
 
     /// True if the provider does not know the client: status 401 without an OAuth error means that, too.

@@ -13,45 +13,61 @@ struct ProofTerms: Sendable, Equatable {
         let role: Role
     }
 
-    /// The newest that any response has stated.
-    var nonce: String?
-    /// By how many seconds the server's clock is ahead of ours; 0 until it has refused a proof for its time.
-    var clockLead = 0
+    /// The newest that any response has stated, but for one after which the request is sent once more.
+    fileprivate(set) var nonce: String?
+    /// The server's Unix time at the boot of this machine; nil until it has refused a proof for its time. Not by our wall
+    /// clock: whoever sets that right later, such as NTP after a boot, would put the proofs wrong again.
+    private(set) var timeAtBoot: Int?
 
     /// In seconds. Some servers refuse a proof that is ten seconds old. A `Date` has whole seconds.
     private static let tolerance = 5
 
-    /// - Parameters:
-    ///   - lead: the one by which the request's proof was dated.
-    ///   - now: in Unix seconds.
-    fileprivate mutating func learn(from response: HTTPResponse, _ refusal: DPoPRefusal?, lead: Int, now: Int) {
-        if let stated = DPoPNonce.stated(in: response.fields) { nonce = stated }
-        guard refusal == .proof, let theirs = response.fields["Date"].flatMap({ HTTPDate.seconds(of: $0) }),
-            abs(theirs - now - lead) > ProofTerms.tolerance
+    /// What a proof has to say that is made now, in Unix seconds.
+    func date(by clock: BrokerClock) -> Int { timeAtBoot.map { $0 + clock.boot() / 1_000 } ?? clock.now() }
+
+    /// By how many seconds the server's clock is ahead of ours; 0 if that does not matter, or has not yet.
+    func clockLead(by clock: BrokerClock) -> Int {
+        let lead = date(by: clock) - clock.now()
+        return abs(lead) > ProofTerms.tolerance ? lead : 0
+    }
+
+    /// - Parameter terms: those of the request, whose proof is refused.
+    fileprivate mutating func learnTime(
+        from response: HTTPResponse, after terms: ProofTerms, by clock: BrokerClock
+    ) {
+        guard let theirs = response.fields["Date"].flatMap({ HTTPDate.seconds(of: $0) }),
+            abs(theirs - terms.date(by: clock)) > ProofTerms.tolerance
         else { return }
-        clockLead = theirs - now
+        timeAtBoot = theirs - clock.boot() / 1_000
     }
 }
 
 /// The terms of all servers, until the daemon ends. A lost nonce costs one request more.
 final class ProofMemory: ProviderMemory {
     private let known = Mutex<[ProofTerms.Server: ProofTerms]>([:])
+    private let clock: BrokerClock
 
-    init(http: any HTTPClient, work: Work, clock: BrokerClock) {}
+    init(http: any HTTPClient, work: Work, clock: BrokerClock) { self.clock = clock }
 
     func terms(of server: ProofTerms.Server) -> ProofTerms { known.withLock { $0[server] ?? ProofTerms() } }
 
     /// Notes what a response to a request under `terms` states. Returns the terms under which the request is to be sent
-    /// once more; nil if its proof was not refused, or nothing new is known.
-    fileprivate func learn(
-        from response: HTTPResponse, of server: ProofTerms.Server, after terms: ProofTerms, now: Int
+    /// once more; nil if its proof was not refused, or nothing new is known. A nonce may be good once, so that of a refusal
+    /// is for the same request, and for others after it.
+    func learn(
+        from response: HTTPResponse, of server: ProofTerms.Server, after terms: ProofTerms, isRepeated: Bool = false
     ) -> ProofTerms? {
         let refusal = DPoPRefusal(in: response)
-        let newest = known.withLock { known in
-            known[server, default: ProofTerms()].learn(from: response, refusal, lead: terms.clockLead, now: now)
-            return known[server] ?? terms
+        let stated = DPoPNonce.stated(in: response.fields)
+        return known.withLock { known in
+            var newest = known[server] ?? ProofTerms()
+            if refusal == .proof { newest.learnTime(from: response, after: terms, by: clock) }
+            var next = newest
+            next.nonce = stated ?? (isRepeated ? terms.nonce : newest.nonce)
+            let isToRepeat = refusal != nil && !isRepeated && next != terms
+            known[server] = isToRepeat ? newest : next
+            return isToRepeat ? next : nil
         }
-        return refusal != nil && newest != terms ? newest : nil
     }
 }
 
@@ -90,15 +106,14 @@ struct Prover: Sendable {
         let terms = self.terms(of: server)
         let response = try await account.send(
             proven(request, by: key, token, terms), under: attempt, toProvider: http)
-        guard let newer = memory.learn(from: response, of: server, after: terms, now: clock.now()) else {
-            return response
-        }
-        if newer.clockLead != terms.clockLead {
-            record(.clockDiffers(account.name, host: request.host, seconds: newer.clockLead))
+        guard let newer = memory.learn(from: response, of: server, after: terms) else { return response }
+        let lead = newer.clockLead(by: clock)
+        if newer.timeAtBoot != terms.timeAtBoot, lead != 0 {
+            record(.clockDiffers(account.name, host: request.host, seconds: lead))
         }
         let second = try await account.send(
             proven(build(), by: key, token, newer), under: attempt, toProvider: http)
-        _ = memory.learn(from: second, of: server, after: newer, now: clock.now())
+        _ = memory.learn(from: second, of: server, after: newer, isRepeated: true)
         return second
     }
 
@@ -107,7 +122,7 @@ struct Prover: Sendable {
     ) throws(BrokerError) -> HTTPRequest {
         let proof = key.proof(
             of: request.method, to: request.url, accessToken: token, nonce: terms.nonce,
-            now: clock.now() + terms.clockLead)
+            now: terms.date(by: clock))
         guard let proof else { throw .misconfigured(.stated("libcrypto cannot sign a proof for \(request.host).")) }
         var request = request
         request.prove(by: proof)
@@ -165,10 +180,11 @@ struct Prover: Sendable {
             }
         let origin = (try? WebURL.origin(of: metadata.tokenEndpoint)) ?? ""
         let terms = terms(of: ProofTerms.Server(origin: origin, role: .authorization))
+        let lead = terms.clockLead(by: clock)
         return Finding(
-            .metadata, isKeyMissing || terms.clockLead != 0 ? .warning : .ok,
+            .metadata, isKeyMissing || lead != 0 ? .warning : .ok,
             .oauth(
-                .dpop(host: HTTPRequest(url: metadata.tokenEndpoint).host, state, clockLead: terms.clockLead)),
-            isKeyMissing ? .signInNeeded : terms.clockLead != 0 ? .clockDiffers : nil, setting: "dpop")
+                .dpop(host: HTTPRequest(url: metadata.tokenEndpoint).host, state, clockLead: lead)),
+            isKeyMissing ? .signInNeeded : lead != 0 ? .clockDiffers : nil, setting: "dpop")
     }
 }

@@ -86,8 +86,7 @@ struct Provider: Sendable {
                 if let truncation = response.truncation { throw BrokerError(truncation) }
                 var meaning = BrokerError(error, host: host)
                 if case .invalid = error, (400..<500).contains(response.status) {
-                    let message = OAuthError.statedText(in: response)
-                    meaning = .provider(.unexplained(host: host, status: response.status, message: message))
+                    meaning = BrokerError(unexplained: response, host: host)
                 }
                 throw meaning.unquoting(refreshToken, registration.secret)
             }

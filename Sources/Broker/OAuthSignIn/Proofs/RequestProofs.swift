@@ -67,11 +67,11 @@ extension ProvedRequest {
         guard issuedToken.token.isBound else { return .unneeded }
         // A clock that differs from the issuer's is most likely our own.
         let home = homes.first.flatMap { try? WebURL(parsing: $0) }?.origin ?? ""
-        let lead = provider.proofs.terms(of: ProofTerms.Server(origin: home, role: .authorization)).clockLead
+        let terms = provider.proofs.terms(of: ProofTerms.Server(origin: home, role: .authorization))
         guard let key = issuedToken.proofKey.flatMap(DPoPKey.init(stored:)),
             let proof = key.proof(
                 of: method, to: url.text, accessToken: issuedToken.token.value, nonce: nonce,
-                now: broker.now.seconds + lead)
+                now: terms.date(by: provider.proofs.clock))
         else { throw .signInRequired(name) }
         return .made(proof)
     }

@@ -242,27 +242,43 @@ extension ProviderMetadata {
 
     /// True if a server may take the URL for such an endpoint, in whatever spelling.
     public func hasEndpoint(at url: WebURL) -> Bool {
-        guard let place = EndpointPlace(url) else { return true }
-        return endpoints.contains { text in (try? WebURL(parsing: text)).flatMap { EndpointPlace($0) } == place }
+        let place = EndpointPlace(url)
+        return endpoints.contains { text in
+            (try? WebURL(parsing: text)).map { place.mayLead(to: EndpointPlace($0)) } == true
+        }
     }
 }
 
-/// Where a URL leads, for servers that ignore letter case, empty segments and path parameters, too.
-private struct EndpointPlace: Equatable {
+/// Where a URL leads, for servers that ignore letter case, empty segments, path parameters and suffixes, too.
+private struct EndpointPlace {
     private let scheme: String
-    private let host: String
+    private let host: String?
     private let port: Int?
-    private let path: [Substring]
-
     /// Nil for a path that servers may read in different ways.
-    init?(_ url: WebURL) {
+    private let path: [Substring]?
+
+    init(_ url: WebURL) {
         let place = OriginPlace(url)
-        guard let segments = place.segments, let host = place.host else { return nil }
         scheme = place.scheme
         // Names of this machine.
-        self.host = url.isLoopback ? "localhost" : host.hasSuffix(".") ? String(host.dropLast()) : host
+        host = url.isLoopback ? "localhost" : place.host.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
         port = place.port
-        path = segments.map { $0.lowercased().replacing("%3b", with: ";").prefix { $0 != ";" } }.filter { !$0.isEmpty }
+        path = place.segments?.map(EndpointPlace.name).filter { !$0.isEmpty }
+    }
+
+    /// Servers may take `token.json` for `token`.
+    private static func name(_ segment: String) -> Substring {
+        let name = segment.lowercased().replacing("%3b", with: ";").prefix { $0 != ";" }
+        guard let dot = name.lastIndex(of: "."), dot > name.startIndex else { return name }
+        return name[..<dot]
+    }
+
+    /// True also for what is below an endpoint: servers may take it for information about the path (RFC 3875 section
+    /// 4.1.5), and the request for one to the endpoint itself.
+    func mayLead(to endpoint: EndpointPlace) -> Bool {
+        guard scheme == endpoint.scheme, host == endpoint.host, port == endpoint.port else { return false }
+        guard let path, let target = endpoint.path else { return true }
+        return target.isEmpty ? path.isEmpty : path.starts(with: target)
     }
 }
 

@@ -102,11 +102,11 @@ extension OAuthError {
     }
 
     /// True if the response of an endpoint that authenticates clients rejects the client (RFC 6749 section 5.2): status
-    /// 401, or an error with one of these codes at a status below 500.
+    /// 401 unless it refuses a proof, or an error with one of these codes at a status below 500.
     public static func rejectsClient(
         in response: HTTPResponse, codes: Set<String> = ["invalid_client", "incorrect_client_credentials"]
     ) -> Bool {
-        if response.status == 401 { return true }
+        if response.status == 401 { return DPoPRefusal(in: response) == nil }
         guard (200..<500).contains(response.status), let object = try? ResponseReader.tokenObject(in: response),
             let errorResponse = try? ResponseReader.errorResponse(in: object, status: response.status, of: .token)
         else { return false }

@@ -136,6 +136,22 @@ extension House {
         #expect(Set(house.proofs().map { $0?.id }).count == 4)
     }
 
+    @Test func `repeats a request with the nonce of its own refusal, which no other has before`() async throws {
+        let house = try await House.binding(.automatic)
+        let memory: ProofMemory = house.broker.tools.memory()
+        let server = ProofTerms.Server(origin: "https://id.example", role: .authorization)
+        func refused(_ nonce: String) throws -> ProofTerms {
+            let response = HTTPResponse(
+                status: 400, fields: HTTPFields([("DPoP-Nonce", nonce)]), body: Secret(#"{"error":"use_dpop_nonce"}"#))
+            return try #require(memory.learn(from: response, of: server, after: memory.terms(of: server)))
+        }
+        let (first, second) = (try refused("n1"), try refused("n2"))
+        #expect(first.nonce == "n1" && second.nonce == "n2" && memory.terms(of: server).nonce == nil)
+        let success = HTTPResponse(status: 200)
+        #expect(memory.learn(from: success, of: server, after: first, isRepeated: true) == nil)
+        #expect(memory.terms(of: server).nonce == "n1")
+    }
+
     @Test(arguments: ["use_dpop_nonce", "invalid_dpop_proof"])
     func `is not lost to a server that refuses every proof`(error: String) async throws {
         let house = try await House.binding(.automatic)
@@ -154,6 +170,21 @@ extension House {
         house.bind()
         house.clock.advance(by: 86_400)
         _ = try await house.token()
+    }
+
+    @Test func `keeps its client where the server refuses every proof by a challenge alone`() async throws {
+        let house = try await House.binding(.automatic)
+        house.bind()
+        try await house.signIn()
+        house.clock.advance(by: 3_600)
+        for nonce in ["n1", "n2"] {
+            let fields = [("WWW-Authenticate", "DPoP error=\"use_dpop_nonce\""), ("DPoP-Nonce", nonce)]
+            house.provider.script(.token, .answer(401, "", fields))
+        }
+        let failure = await house.failure()
+        #expect(failure?.kind == "provider.refused" && failure?.disownsClient == false)
+        #expect(house.proofs().count == 3)
+        #expect(try await house.view.state == .authenticated)
     }
 
     @Test func `is not repeated for a nonce that the server does not state, or that was sent`() async throws {
@@ -196,6 +227,16 @@ extension House {
         let count = house.proofs().count
         #expect(await house.failure() != nil)
         #expect(house.proofs().count == count + 1)
+        // Somebody sets our clock right. Nothing is wrong with the proofs that follow.
+        house.clock.setWall(by: 600)
+        house.clock.advance(by: 86_400)
+        house.bind()
+        _ = try await house.token()
+        #expect(house.proofs().last??.issuedAt == house.clock.now)
+        #expect(
+            try await Diagnostics(of: house.broker).findings(of: House.name).contains {
+                $0.message.oauth == .dpop(host: "id.example", .bound, clockLead: 0) && $0.cause == nil
+            })
     }
 }
 

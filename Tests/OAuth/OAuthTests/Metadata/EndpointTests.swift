@@ -21,7 +21,12 @@ import Testing
         ("https://id.example/oauth/token", true), ("https://id.example:443/oauth//token/", true),
         ("HTTPS://ID.EXAMPLE/OAuth/%54oken;a=b?c=d", true), ("https://id.example/oauth/../oauth/token", true),
         ("https://id.example./oauth/token", true), ("https://id.example/oauth%2Ftoken", true),
+        ("https://id.example/oauth/token.json", true), ("https://id.example/oauth/token/x;y", true),
+        ("https://id.example/oauth/token.json;x/y.z", true),
         ("https://id.example/oauth/me", false), ("https://id.example/oauth/tokens", false),
+        ("https://id.example/oauth", false), ("https://id.example/oauth/.token", false),
+        // A path that servers read in different ways leads nowhere else than to its own server.
+        ("https://api.example/projects/group%2Fproject", false),
         ("https://id.example/token", false), ("https://api.example/oauth/token", false),
         ("https://id.example:444/oauth/token", false),
     ]) func `are found in whatever spelling`(url: String, isFound: Bool) throws {
@@ -41,6 +46,12 @@ import Testing
             #expect(try isEndpoint(url, try metadata().completed(by: found)), "\(url)")
             #expect(try !isEndpoint(url, try metadata()), "\(url)")
         }
+    }
+
+    @Test func `at the root of a server are not all that it has`() throws {
+        let found = try metadata(["introspection_endpoint": "https://api.example/"])
+        #expect(try isEndpoint("https://api.example", found))
+        #expect(try !isEndpoint("https://api.example/v1", found))
     }
 
     @Test func `of a server on this machine are found by all its names`() throws {

@@ -89,6 +89,7 @@ import Testing
         "/token", "/token/", "//token", "/%74oken", "/TOKEN", "/token;x=y", "/token%3Bx", "/token?a=b", "/revoke",
         "/authorize",
         "/api/introspect", "/./token", "/x/../token", "/x/%2E%2E/token", "/%2Ftoken", ":443/token",
+        "/token.json", "/token/x",
     ])
     func `are for no endpoint of the issuer, in whatever spelling`(path: String) async throws {
         let answer = await ask(try await house(), "https://id.example\(path)", method: "POST")
