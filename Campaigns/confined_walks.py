@@ -1,6 +1,7 @@
 """What a person does with `ringback run`: the commands of docs/confined.md, an MCP client with its server, and a shell with job
 control in tmux."""
 
+import contextlib
 import json
 import os
 import re
@@ -103,7 +104,7 @@ class Confined:
 
 def behind_the_wall(person, text):
     """Processes of the person's that are behind a wall, and where they have a text: in their memory, environment and arguments,
-    and in the files that they see."""
+    and in the files that they see. What is in a mapping that cannot be read (the page of a file that was cut off) is not known."""
     pids, places, here = [], [], os.readlink("/proc/self/ns/pid")
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -117,8 +118,9 @@ def behind_the_wall(person, text):
                 for line in read(f"/proc/{pid}/maps").splitlines():
                     begin, end = (int(each, 16) for each in line.split()[0].split("-"))
                     if line.split()[1].startswith("rw"):
-                        memory.seek(begin)
-                        places += [f"{pid} {line}"] if text.encode() in memory.read(end - begin) else []
+                        with contextlib.suppress(OSError):
+                            memory.seek(begin)
+                            places += [f"{pid} {line}"] if text.encode() in memory.read(end - begin) else []
         except OSError:
             # It has ended.
             continue

@@ -10,23 +10,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// Becomes the program, with all its signals as usual. Does not return. Where exec fails, its errno is written to `report`.
+/// Becomes the program, with all its signals as usual. Does not return. If that fails, the errno is written to `report`.
 static void become(const char *path, char *const arguments[], char *const environment[], int output, const int *kept,
                    size_t count, int report) {
-    // The report's descriptor must not be 0, 1 or 2, which are replaced next.
+    // Neither may be 0, 1 or 2, which are replaced next: a caller without standard descriptors gets them for its pipes.
     if (report >= 0) report = fcntl(report, F_DUPFD_CLOEXEC, 3);
     int null = open("/dev/null", O_RDWR);
-    if (output < 0) output = null;
-    if (null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(127);
-    // For descriptors that libraries opened: our own are close-on-exec.
-    clinux_close_on_exec_from(3);
-    for (size_t index = 0; index < count; index++) fcntl(kept[index], F_SETFD, 0);
-    struct sigaction usual = {.sa_handler = SIG_DFL};
-    for (int number = 1; number < NSIG; number++) sigaction(number, &usual, NULL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(path, arguments, environment);
+    output = fcntl(output < 0 ? null : output, F_DUPFD_CLOEXEC, 3);
+    if (null >= 0 && output >= 0 && dup2(null, 0) >= 0 && dup2(output, 1) >= 0 && dup2(output, 2) >= 0) {
+        // For descriptors that libraries opened: our own are close-on-exec.
+        clinux_close_on_exec_from(3);
+        for (size_t index = 0; index < count; index++) fcntl(kept[index], F_SETFD, 0);
+        struct sigaction usual = {.sa_handler = SIG_DFL};
+        for (int number = 1; number < NSIG; number++) sigaction(number, &usual, NULL);
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        execve(path, arguments, environment);
+    }
     int code = errno;
     if (report >= 0) (void)!write(report, &code, sizeof code);
     _exit(127);

@@ -63,6 +63,10 @@ struct RunReader {
         if servers.isEmpty, !table.isMistaken("mcp") {
             table.refuse(anyOf: ["tools"], "are those of mcp, which is missing")
         }
+        // In a table [[expose]] this allows no tool; no option `--tool` allows all.
+        if table.strings("tools")?.isEmpty == true {
+            table.refuse("tools", "names a tool; without the key there are all")
+        }
         return RunConfiguration(
             name: table.name, command: readCommand(), accounts: accounts, scopes: table.scopes(),
             servers: servers,

@@ -117,16 +117,22 @@ public struct CallingProgram: Sendable {
         let isEmulator = isInTerminal && !ProcessFacts.hasTerminal(program)
         let placed = isInTerminal ? pid : program
         let group = ProcessFacts.applicationGroup(of: pid)
+        let terminal = terminal(of: placed, in: group)
         return ProgramOrigin(
-            group: group, session: ProcessFacts.sessionKey(of: placed),
-            isOneTerminal: group != nil && emulator(of: placed).flatMap(ProcessFacts.applicationGroup) == group,
+            group: group, session: ProcessFacts.sessionKey(of: terminal ?? placed), isOneTerminal: terminal != nil,
             process: key(of: isEmulator ? found.below : program))
     }
 
-    /// The nearest ancestor without a terminal of a process that has one. Many emulators, and multiplexers such as tmux, give
-    /// their terminals no control groups of their own.
-    private static func emulator(of pid: Int32) -> Int32? {
-        ProcessFacts.hasTerminal(pid) ? line(of: pid).first { !ProcessFacts.hasTerminal($0) } : nil
+    /// The first process of the emulator's terminal in which a process was started, if the emulator is in the same group: many
+    /// emulators, and multiplexers such as tmux, give their terminals no control groups of their own. Programs start commands
+    /// in further terminals, and without one: all of them belong to this terminal.
+    private static func terminal(of pid: Int32, in group: String?) -> Int32? {
+        guard let group else { return nil }
+        let line = line(of: pid).drop { !ProcessFacts.hasTerminal($0) }
+        guard let emulator = line.firstIndex(where: { !ProcessFacts.hasTerminal($0) }),
+            ProcessFacts.applicationGroup(of: line[emulator]) == group
+        else { return nil }
+        return line[emulator - 1]
     }
 
     private static func fileName(_ path: String) -> String {

@@ -71,6 +71,8 @@ public struct Bridge: Sendable {
     var version: String?
     var initialize: Message?
     var initialized: Message?
+    /// A stream has found a session's end since the client's last message.
+    var streamFoundEnd = false
     var togglesSlash = false
     var saysSignIn = true
     var endsAt: Duration?
@@ -134,6 +136,7 @@ public struct Bridge: Sendable {
     }
 
     private mutating func take(_ bytes: [UInt8]) {
+        streamFoundEnd = false
         let message: Message
         do {
             message = try Message(parsing: bytes)
@@ -286,6 +289,9 @@ extension Bridge {
             guard gate == nil else { return held.append(outgoing) }
             return launch(outgoing)
         }
+        // A server may respond so to each stream that is connected again. The next message finds out.
+        if outgoing.isStream, streamFoundEnd { return }
+        streamFoundEnd = outgoing.isStream
         // The ended session stays until there is a new one: if that fails, the next message finds the same out.
         gate = .replay
         if !isConfirmation, !outgoing.isStream { held.append(outgoing) }

@@ -166,13 +166,20 @@ import Testing
                         + (inTerminal ? ["/usr/bin/script", "-qec", command, "/dev/null"] : words))
                 return try stage.start(all[0], Array(all.dropFirst()))
             }
-            let asking = try start(curl(stage, "http://ringback/v1/accounts/work/session?timeout=60"))
+            // The terminal that asks has a further one inside, in which it answers itself.
+            let answer = "\(stage.directory)/answer"
+            let script = #""$@" & until test -s "$0"; do :; done; /usr/bin/script -qec "$(cat "$0")" /dev/null; "#
+            let asking = try start(
+                ["/bin/sh", "-c", script + #"echo "status $?"; wait"#, answer]
+                    + curl(stage, "http://ringback/v1/accounts/work/session?timeout=60"))
             let id = try #require(try await questions(stage).first?["id"]?.string)
             let denial = curl(
                 stage, "-H", "Content-Type: application/json", "-d", #"{"decision":"deny"}"#,
                 "http://ringback/v1/consents/\(id)")
             let refused = try await start(denial, inTerminal: false).end()
             #expect(refused.out.contains("policy_denied"), "\(refused)")
+            try stage.write("\(Programs.path("ringback")) consent allow \(id)", to: answer)
+            try await stage.eventually("a refusal") { asking.output.value.text.contains("status 4") }
             let answered = try await start([Programs.path("ringback"), "consent", "allow", id]).end()
             #expect(answered.status == 0, "\(answered)")
             #expect(try await asking.end().out.contains("access_token"))

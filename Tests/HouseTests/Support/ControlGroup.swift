@@ -33,10 +33,20 @@ struct ControlGroup {
     /// For a test whose programs have to be strangers to each other.
     static let canStartApart: ConditionTrait = .enabled(if: !isOccupied || isPossible, reason)
 
+    /// Removes the groups of former tests: a relay may live longer than the test that started it, and its group with it.
+    private static let clearance: Void = {
+        guard let own else { return }
+        for name in FileTree.names(in: own) where name.hasPrefix("ringback-test-") {
+            let process = name.split(separator: "-").dropFirst(2).first.flatMap { pid_t($0) }
+            if let process, kill(process, 0) != 0 { unsafe rmdir("\(own)/\(name)") }
+        }
+    }()
+
     private static let count = Atomic(0)
     private let directory: String
 
     init() throws {
+        ControlGroup.clearance
         let number = ControlGroup.count.add(1, ordering: .relaxed).newValue
         directory = try #require(ControlGroup.own) + "/ringback-test-\(getpid())-\(number).service"
         try #require(unsafe mkdir(directory, 0o755) == 0)

@@ -170,6 +170,30 @@ import Testing
         #expect(played.open.isEmpty && played.bridge.deadline == nil)
     }
 
+    @Test func `begins a session again for its stream once, until the client says something`() {
+        var played = Played.session()
+        /// The stream ends, and the server says of its next request that there is no such session.
+        func loseStream() {
+            let stream = played.last
+            played.head(stream, 200, "text/event-stream")
+            played.lose(stream)
+            played.wait()
+            played.respond(played.last, 404)
+        }
+        loseStream()
+        Self.beginAgain(&played, "s2")
+        played.respond(played.last, 202)
+        loseStream()
+        #expect(played.open.isEmpty && played.bridge.deadline == nil)
+        played.head(played.client(Played.list), 404, nil)
+        Self.beginAgain(&played, "s3")
+        played.respond(played.last, 202)
+        let list = played.open.first { $0.value.body?["method"] == "tools/list" }?.key ?? 0
+        played.respond(list, 200, #"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#)
+        loseStream()
+        Self.beginAgain(&played, "s4")
+    }
+
     @Test func `sends notifications initialized again when the connection broke, since later messages wait for it`() {
         var played = Played()
         let first = played.client(#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#)
