@@ -149,7 +149,7 @@ struct OAuthProvider: SignInProvider {
         try session.refuseMove(of: account, to: metadata.tokenEndpoint)
         let registration = try await provider.registration(metadata)
         guard !key.isAssertion else {
-            return assertionRenewal(of: session, for: key, metadata, registration)
+            return try assertionRenewal(of: session, for: key, metadata, registration)
                 .explaining { [provider] in await provider.explaining($0, isRefresh: true) }
         }
         let proofKey = try provider.proofs.key(of: session)

@@ -41,7 +41,8 @@ extension OAuthProvider {
     /// Requests an assertion with the session's ID token. If that is not fresh, the refresh token is shown in its place.
     func assertionRenewal(
         of session: Session, for key: TokenKey, _ metadata: ProviderMetadata, _ registration: ClientRegistration
-    ) -> Renewal {
+    ) throws(BrokerError) -> Renewal {
+        let proofKey = try provider.proofs.key(of: session)
         let idToken = session.freshIDToken(at: provider.clock.bootInstant)
         let (account, host) = (provider.account, HTTPRequest(url: metadata.tokenEndpoint).host)
         return Renewal(
@@ -49,7 +50,7 @@ extension OAuthProvider {
             send: { [provider] token, attempt throws(BrokerError) in
                 guard let subject = idToken ?? token else { throw .signInRequired(account.name) }
                 let response = try await provider.send(
-                    as: registration, at: metadata, under: idToken == nil ? attempt : nil
+                    as: registration, at: metadata, provenBy: proofKey, under: idToken == nil ? attempt : nil
                 ) { registration in
                     TokenRequest.identityAssertion(
                         of: subject, type: idToken == nil ? .refreshToken : .idToken, scope: key.scopes ?? [],

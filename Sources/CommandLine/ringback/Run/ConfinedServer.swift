@@ -28,7 +28,7 @@ struct ConfinedServer {
     }
 
     /// What an MCP client inside starts.
-    var command: ShownCommand { "ringback mcp \(account)" }
+    var command: ShownCommand { ShownCommand(words: ["ringback", "mcp", account]) }
 
     var text: String { "the MCP server of \(account), with \(tools?.joined(separator: ", ") ?? "all tools")" }
 
