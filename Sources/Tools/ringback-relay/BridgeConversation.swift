@@ -5,7 +5,7 @@ import OAuth
 import RingbackBase
 
 /// A bridge's connection: requests and their responses, one after another.
-final class Conversation: BridgeConnection {
+final class BridgeConversation: BridgeConnection {
     private enum State {
         /// The line of a request is awaited.
         case line
@@ -43,7 +43,7 @@ final class Conversation: BridgeConnection {
     var wantsInput: Bool {
         switch state {
         case .line: true
-        case .token: input.count < Conversation.window
+        case .token: input.count < BridgeConversation.window
         case .streaming(let transfer, _): transfer.room > 0
         case .closing: false
         }
@@ -134,7 +134,7 @@ final class Conversation: BridgeConnection {
             output.append(RelayReply.end.bytes)
             // What is left of the request's body would be read as the next request.
             if unread == 0 { (state, hasHead, hasServed) = (.line, false, true) }
-        case .notSent(let error) where !hasHead: refuse("server_unreachable", Conversation.sentence(error))
+        case .notSent(let error) where !hasHead: refuse("server_unreachable", BridgeConversation.sentence(error))
         // The bridge sees that the response is not whole.
         case .notSent, .broken: break
         }

@@ -15,7 +15,7 @@ final class RelayServer {
     private let streams: CurlStreams
     private let lookup: AccessLookup
     private let lines: DaemonLines
-    private var conversations: [Int32: Conversation] = [:]
+    private var conversations: [Int32: BridgeConversation] = [:]
     private var nextNumber = 1
     private var idleSince = ContinuousClock.now
 
@@ -87,7 +87,7 @@ final class RelayServer {
                 close(descriptor)
                 continue
             }
-            conversations[descriptor] = Conversation(descriptor, number: nextNumber, client: pid)
+            conversations[descriptor] = BridgeConversation(descriptor, number: nextNumber, client: pid)
             nextNumber += 1
         }
     }
