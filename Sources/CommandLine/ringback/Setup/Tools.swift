@@ -5,22 +5,20 @@ import Terminal
 
 /// git: a credential helper for the server of each origin, in the user's own configuration, by `git config`. An empty
 /// value before it removes the helpers that git inherits for the server: they would store our token and give it when it
-/// has expired.
+/// has expired. They are named after it again, and run once Ringback is removed.
 struct GitSetup: ToolSetup {
     let programs = ["git"]
     let needsProgramToUndo = true
-    private let value: String
+    private let program: String
 
-    init() throws(RingbackError) {
-        value = GitConfiguration.value(quoted: Shell.sh.quoted(try GitSetup.program()))
-    }
+    init() throws(RingbackError) { program = Shell.sh.quoted(try GitSetup.program()) }
 
     private static let config = ["git", "config", "--global"]
 
     func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan {
         let usable = origins.map(\.rule.pattern).filter(GitConfiguration.isUsable)
         guard !usable.isEmpty else { throw GitSetup.noOrigin(of: account, "git can ask for") }
-        let changes = try all().changes(for: usable, value: value, in: try file())
+        let changes = try all().changes(for: usable, program: program, in: try file())
         return SetupPlan(steps: changes.map(GitSetup.step))
     }
 
