@@ -169,7 +169,9 @@ struct SignInRun {
             DeviceDisplay.show(flow, hasQR: showsQR)
         } else if !opensBrowser || flow.pageURL != nil {
             flow.words.map { Output.note(SignInAdvice.words($0)) }
-            if opensBrowser, mayOpen { browser = startBrowser(program, for: flow) }
+            if starts, program.command != nil || !SSHForwarding.hasNoBrowser {
+                browser = startBrowser(program, for: flow)
+            }
             if browser == nil { showPage(flow, takesPaste: PasteEntry.isPossible) }
         }
         // A page of our own is opened by an address that works once.
