@@ -87,8 +87,9 @@ struct FileTrust {
         do throws(Failure) {
             try check(status, directory, prefix: "is in the directory \(FileTrust.quoted(directory)), which ")
         } catch {
-            // A directory like /tmp is open to all for a reason, and another user's is that user's.
-            guard status.st_mode & S_ISVTX != 0 || status.st_uid != user, case .refused(let reason, _) = error else {
+            // A directory like /tmp is open to all for a reason, and root's is not the user's to change.
+            guard status.st_mode & S_ISVTX != 0 || status.st_uid == 0 && user != 0, case .refused(let reason, _) = error
+            else {
                 throw error
             }
             throw .refused("\(reason): move the file to a directory that only you can write")

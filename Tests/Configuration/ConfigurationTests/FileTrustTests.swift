@@ -66,8 +66,7 @@ import Testing
         try folder.makeDirectory("theirs")
         let mine = try folder.write("x", to: "theirs/f")
         try folder.own("\(folder.path)/theirs", by: Folder.stranger)
-        let refused = refusal(mine) ?? ""
-        #expect(refused.hasPrefix("is in the directory") && refused.contains("move the file"), "\(refused)")
+        #expect(refusal(mine)?.hasPrefix("is in the directory") == true)
     }
 
     @Test(.enabled(if: Folder.canGiveAway)) func `is given to root's files, secrets that others read included`() throws

@@ -33,7 +33,7 @@ struct AccountBrowser {
         let text =
             name.map { "No browser was opened: the account's browser “\($0)” ended with status \(status)." }
             ?? BrowserFailure.ended(status)
-        return text + (written.lastLine.map { " Its last line: “\($0)”" } ?? "")
+        return text + (written.lastLine.map { " Its last line: “\($0)”." } ?? "")
     }
 
     private var name: String? { command.map { Sanitizer.line($0[0], limit: 200) } }
