@@ -73,12 +73,24 @@ import Testing
             try await login.shows("\(stage.sandbox.origin)/authorize?")
             // It still waits for the browser, and shows no key.
             try await login.shows(" left (c: address, Ctrl-C cancels)")
-            // The notice after five seconds does not print it again.
-            try await login.shows("has not been opened yet")
+            // After five seconds a page that was not opened would be printed. The line is drawn anew each second.
+            for _ in 0..<7 { try await login.shows(" left") }
             #expect(login.text.ranges(of: "Open this page in a browser:").count == 1, "\(login.text)")
             #expect(!screen(login).lines.contains { $0.contains("xC") })
             login.send(SIGINT)
             #expect(try await login.end().status == 4)
+        }
+    }
+
+    @Test func `config check is wrapped`() async throws {
+        try await Stage.play(Self.longNames) { stage in
+            let check = try start(stage, ["config", "check"])
+            let ended = try await check.end()
+            let lines = ended.text.split(whereSeparator: \.isNewline)
+            #expect(ended.status == 0 && lines.contains { $0.hasPrefix("{port} stands for a free port") }, "\(ended)")
+            // An address or a command stays whole.
+            let long = lines.filter { $0.count > 80 && $0.contains(" ") && !$0.contains("http") }
+            #expect(long.isEmpty, "\(long)")
         }
     }
 

@@ -155,6 +155,11 @@ enum Output {
         _ = Console.write(TextWrap.wrapped(text, columns: Console.Stream.errors.columns) + "\n", to: .errors)
     }
 
+    static func note(_ text: String, after mark: Mark) {
+        let wrapped = TextWrap.wrapped(text, columns: Console.Stream.errors.columns.map { $0 - 2 })
+        _ = Console.write("\(mark.text(on: .errors)) \(wrapped.replacing("\n", with: "\n  "))\n", to: .errors)
+    }
+
     /// - Parameters:
     ///   - indent: the number of blanks before each further line.
     ///   - margin: the number of blanks before each line.
