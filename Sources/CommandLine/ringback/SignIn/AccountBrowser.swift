@@ -21,7 +21,10 @@ struct AccountBrowser {
     /// Returns the pid; nil if no program was started.
     func start(_ url: String) -> Int32? { Browser.start(url, in: command, log: written.place) }
 
-    func open(_ url: String) -> Bool { Browser.open(url, in: command) }
+    /// False if no program was started, as over SSH, where nobody would see the default browser.
+    func open(_ url: String) -> Bool {
+        (command != nil || !SSHForwarding.hasNoBrowser) && Browser.open(url, in: command)
+    }
 
     func notStarted(_ url: String) -> String {
         guard let name, LoopbackURL.isSafeToOpen(url) else { return BrowserFailure.notStarted(url) }
