@@ -279,6 +279,10 @@ def work(person, report):
     report.note(".husky was made or changed" in text, "what runs outside", text)
     text, _ = person.on_terminal(person.run(["--explain"], "git", "push"))
     report.note(person.work in text and "network" in text and "git push" in text, "--explain", text)
+    report.note("/opt" in text or not os.path.exists("/opt"), "--explain names the system's other folders", text)
+    text, _ = person.on_terminal(person.run([], "ringback", "token", "play"))
+    report.note("ringback run --account ACCOUNT" in text and "ringbackd" not in text,
+                "without an account ringback says how to give one", text)
 
 
 def terminal(person, report):

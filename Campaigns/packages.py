@@ -172,6 +172,9 @@ class Walk:
         named = [line for line in done.stdout.splitlines() if "still runs" in line]
         self.expect(len(named) == 1 and f"the daemon of {NAME} still runs (process {self.daemon})" in named[0],
                     "which names the daemon that still runs, once", done)
+        stop = "systemctl --user stop ringback.socket ringback.service"
+        self.expect(done.stdout.count(stop) == 1 and "kill " not in done.stdout and "setup --undo" in done.stdout,
+                    "how to stop it with its socket, and what setup left", done)
         for path in ["/usr/bin/ringback", "/usr/bin/ringbackd", "/usr/lib/systemd/user/ringback.socket"]:
             self.expect(not os.path.exists(self.system.path(path)), f"{path} is gone")
         self.system.systemctl("stop", SOCKET, SERVICE)

@@ -84,7 +84,16 @@ struct FileTrust {
         }
         // On a read-only mount nobody can write, whatever the mode says (a Kubernetes volume has mode 1777).
         if status.st_uid == 0, FileTrust.isReadOnly(directory) { return }
-        try check(status, directory, prefix: "is in the directory \(FileTrust.quoted(directory)), which ")
+        do throws(Failure) {
+            try check(status, directory, prefix: "is in the directory \(FileTrust.quoted(directory)), which ")
+        } catch {
+            // A directory like /tmp is open to all for a reason, and root's is not the user's to change.
+            guard status.st_mode & S_ISVTX != 0 || status.st_uid == 0 && user != 0, case .refused(let reason, _) = error
+            else {
+                throw error
+            }
+            throw .refused("\(reason): move the file to a directory that only you can write")
+        }
     }
 
     private static func isReadOnly(_ directory: String) -> Bool {

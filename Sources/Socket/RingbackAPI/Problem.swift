@@ -181,6 +181,12 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
         vaultUnreachable, shuttingDown, timeout,
     ].reduce(into: [:]) { $0[$1] = $1.meaning }
 
+    /// Those of a sign-in that failed, which say nothing about a session that the account holds.
+    public static let ofSignIns: Set<ErrorCode> = [
+        invalidCallback, validationFailed, weakPassword, methodUnsupported, invalidCredentials, accessDenied,
+        stateConflict, emailAlreadyInUse, portInUse, flowExpired, flowCancelled,
+    ]
+
     public static func == (left: ErrorCode, right: ErrorCode) -> Bool { left.rawValue == right.rawValue }
     public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
 }

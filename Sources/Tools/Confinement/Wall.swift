@@ -56,6 +56,9 @@ public struct Wall: Sendable {
         "/opt", "/nix/store", "/gnu/store", "/snap", "/run/current-system", "/var/lib/ca-certificates",
     ]
 
+    /// Those that are there: they can be read inside.
+    public static var otherSystemFolders: [String] { systemFolders.filter { Path($0).exists } }
+
     /// The first arguments of bubblewrap. Its end ends everything inside, since that is its process namespace.
     public static let namespaces = [
         "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup",
@@ -76,7 +79,7 @@ public struct Wall: Sendable {
             }
         }
         all += ["--ro-bind", "/etc", "/etc"]
-        all += Wall.systemFolders.filter { Path($0).exists }.flatMap { ["--ro-bind", $0, $0] }
+        all += Wall.otherSystemFolders.flatMap { ["--ro-bind", $0, $0] }
         all += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/var/tmp", "--tmpfs", "/run"]
         all += ["--perms", "0700", "--dir", runtimeDirectory]
         all += ["--ro-bind", program, Wall.launcher, "--symlink", Wall.launcher, Wall.ringback]

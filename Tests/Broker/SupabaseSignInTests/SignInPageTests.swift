@@ -9,6 +9,14 @@ import Testing
         weak var session: PageSession?
     }
 
+    @Test func `has two words that differ`() {
+        for _ in 0..<2_000 {
+            let words = PageWords.random().split(separator: " ")
+            #expect(
+                words.count == 2 && words[0] != words[1] && words.allSatisfy { PageWords.list.contains(String($0)) })
+        }
+    }
+
     @Test func `goes with its flow, after ten minutes`() async throws {
         let house = try await SupabaseHouse()
         var pages: [Kept] = []

@@ -48,6 +48,15 @@ import Testing
         #expect(failure(file) == .refused(reason, UnsafePath(directory, .writableByOthers)))
     }
 
+    @Test func `a file in a directory for all users is to be moved, and the directory stays as it is`() throws {
+        let folder = try Folder()
+        try folder.makeDirectory("tmp", mode: 0o777)
+        #expect(unsafe chmod("\(folder.path)/tmp", 0o1777) == 0)
+        let file = try folder.write("x", to: "tmp/f")
+        let reason = "is in the directory \(folder.path)/tmp, which can be written by others: move the file to a "
+        #expect(failure(file) == .refused(reason + "directory that only you can write"))
+    }
+
     @Test(.enabled(if: Folder.canGiveAway)) func `is refused to other people's files and directories`() throws {
         let folder = try Folder()
         let file = try folder.write("x", to: "f")

@@ -214,7 +214,7 @@ import Testing
             try await stage.ringback("config", "check", status: 0)
             for (path, wrong, right) in [
                 (stage.configuration, 0o620, 0o600), (stage.configuration, 0o602, 0o600),
-                (stage.configuration, 0o666, 0o600), (directory, 0o770, 0o700), (directory, 0o1777, 0o700),
+                (stage.configuration, 0o666, 0o600), (directory, 0o770, 0o700), (directory, 0o777, 0o700),
                 (dropIn, 0o666, 0o600), (stage.dropIns, 0o775, 0o700),
             ] as [(String, mode_t, mode_t)] {
                 FileTree.setMode(wrong, of: path)
@@ -222,6 +222,11 @@ import Testing
                 try await stage.ringback("config", "check", status: 78, says: "chmod go-w \(path)")
                 FileTree.setMode(right, of: path)
             }
+            // A directory for all users, such as /tmp, is left as it is.
+            FileTree.setMode(0o1777, of: directory)
+            let shared = try await stage.ringback("config", "check", status: 78, says: "move the file to a directory")
+            #expect(!shared.err.contains("chmod"), "\(shared)")
+            FileTree.setMode(0o700, of: directory)
             // Others may read what holds no secret.
             FileTree.setMode(0o644, of: stage.configuration)
             try await stage.ringback("config", "check", status: 0)

@@ -131,6 +131,39 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "git is not installed"))
+    func `git-credential says that a sign-in was cancelled a moment ago, and begins one at Enter`() async throws {
+        try await Stage.play(
+            Stage.twoAccounts + Self.origin, sandboxArguments: ["--user", "alice", "--auto-approve", "alice"]
+        ) { stage in
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            _ = try await login.line()
+            login.send(SIGINT)
+            #expect(try await login.end().status == 4)
+            let browser = "\(stage.directory)/browser"
+            try stage.write("#!/bin/sh\nexec curl -sSL -o /dev/null \"$1\"\n", to: browser, mode: 0o700)
+            func start(_ variables: [String: String]) throws -> TerminalProgram {
+                let waiting = try TerminalProgram(
+                    ["git-credential", "get"], environment: stage.environment.merging(variables) { $1 })
+                waiting.type("protocol=https")
+                waiting.type("host=git.example.org")
+                waiting.press([0x04])
+                return waiting
+            }
+            let alone = try start([:])
+            try await alone.shows("A sign-in was denied or cancelled in the last five minutes")
+            let refused = try await alone.end()
+            #expect(refused.status == 3 && refused.text.contains("Run: ringback login work"), "\(refused)")
+
+            let waiting = try start(["BROWSER": browser])
+            try await waiting.shows("Press Enter to begin one.")
+            waiting.type("")
+            #expect(try await waiting.end().status == 0, "\(waiting.text)")
+            let token = try #require(try await stage.token())
+            #expect(waiting.text.contains("password=\(token)"), "\(waiting.text)")
+        }
+    }
+
+    @Test(.enabled(if: isInstalled, "git is not installed"))
     func `git-credential leaves no sign-in behind at Ctrl-C, though Enter opened its page`() async throws {
         try await Stage.play(Stage.twoAccounts + Self.origin) { stage in
             let (browser, opened) = try stage.recordingBrowser()

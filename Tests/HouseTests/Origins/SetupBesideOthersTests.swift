@@ -49,6 +49,30 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false])
+    func `a kubectl that cannot write the plugin gets the lines to add, which are not wrapped`(
+        isNew: Bool
+    ) async throws {
+        try await Stage.play(Self.origins(("https://k8s.example.org:6443/*", "work")), startsDaemon: false) { stage in
+            let users = isNew ? "null" : #"[{"name":"ada","user":{}}]"#
+            try stage.write(
+                """
+                #!/bin/sh
+                case "$*" in
+                *--help) echo ' --exec-command' ;;
+                *json) echo '{"users":\(users),"contexts":null,"clusters":null}' ;;
+                esac
+
+                """, to: "\(stage.directory)/bin/kubectl", mode: 0o700)
+            let refused = try await setUp(stage, "kubectl", "--account", "work", "--yes")
+                .expect(1, says: "Nothing was changed.", isNew ? "~/.kube/config" : "below “users:”")
+            let lines = refused.err.split(separator: "\n").prefix { $0.hasPrefix("  ") }.map { String($0.dropFirst(2)) }
+            #expect(lines.first == (isNew ? "apiVersion: v1" : "- name: ringback-work"), "\(refused)")
+            #expect(lines.contains("      args: ['kubectl-credential', '--account=work']"), "\(refused)")
+            #expect(lines.last == "      provideClusterInfo: true", "\(refused)")
+        }
+    }
+
     @Test func `entries of docker and a link that were made by hand stay`() async throws {
         let origins = Self.origins(
             ("https://registry.hand.org/*", "work"), ("https://r.example.org/*", "work"))

@@ -66,11 +66,16 @@ import Testing
                 stage, "credential", "fill", stdin: "protocol=https\nhost=code.example.org\npath=team/a.git\n")
             #expect(other.err.contains("ringback login home"), "\(other)")
 
-            // Once Ringback is removed, its line does nothing.
+            // Once Ringback is removed, its line does nothing, and git asks the helper that it had before.
             try stage.write(text.replacing("/ringback ", with: "/removed "), to: file, mode: 0o640)
             let without = try await runGit(stage, "credential", "fill", stdin: server)
             #expect(without.err.contains("could not read Username") && !without.err.contains("removed"), "\(without)")
+            let stored = "\(stage.directory)/home/.git-credentials"
+            try stage.write("https://ada:kept@git.example.org\n", to: stored, mode: 0o600)
+            try await runGit(stage, "credential", "fill", stdin: server).expect(0, prints: "password=kept")
             try stage.write(text, to: file, mode: 0o640)
+            let again = try await runGit(stage, "credential", "fill", stdin: server)
+            #expect(again.lines.contains("password=\(token)"), "\(again)")
 
             let list = try await setUp(stage)
             let row = list.lines.first { $0.hasPrefix("git ") } ?? ""
@@ -126,7 +131,9 @@ import Testing
             #expect(doctor.out.contains("cache") && doctor.out.contains("ringback setup git"), "\(doctor)")
 
             let mended = try await setUp(stage, "git", "--yes", "--account", "work").expect(0)
-            #expect(!mended.err.contains("cache"), "\(mended)")
+            #expect(!mended.err.contains("another helper"), "\(mended)")
+            // It is asked again once Ringback is removed.
+            #expect(FileTree.text(of: file)?.contains(" || git credential-cache\n") == true)
             let row = try await setUp(stage).lines.first { $0.hasPrefix("git ") } ?? ""
             #expect(row.contains("set up in part"), "\(row)")
             // Somebody else's entry for the server stays.

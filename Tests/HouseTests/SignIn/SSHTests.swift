@@ -51,6 +51,35 @@ import Testing
         }
     }
 
+    @Test func `the sign-in page of a project over SSH comes with the ssh command and a way without a browser`()
+        async throws
+    {
+        try await Stage.playProject { stage in
+            // The daemon's own desktop is seen by nobody.
+            let started = "\(stage.directory)/started"
+            try stage.write("#!/bin/sh\n: >'\(started)'\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
+            for arguments in [["--page"], ["--page", "--no-browser"]] {
+                let login = try stage.start(
+                    "ringback", ["login", "app"] + arguments,
+                    environment: ["SSH_CONNECTION": "192.0.2.9 50122 192.0.2.7 22"])
+                let address =
+                    arguments.count > 1
+                    ? try await login.line()
+                    : try await login.errorLine("the page") { $0.hasPrefix("  http://") }.dropFirst(2).description
+                let port = try LocalURL(address).port
+                let line = try await login.errorLine("the line") { $0.hasPrefix("  ssh ") }
+                #expect(line == "  ssh -L \(port):127.0.0.1:\(port) \(Self.user)@192.0.2.7")
+                _ = try await login.errorLine("the way without a browser") {
+                    $0 == "Without a browser: ringback login app --method otp --email ADDRESS"
+                }
+                login.send(SIGINT)
+                let ended = try await login.end()
+                #expect(ended.status == 4 && !ended.err.contains("No browser was"), "\(ended)")
+            }
+            #expect(FileTree.mode(of: started) == nil)
+        }
+    }
+
     @Test func `--callback-port fixes the port, and says when somebody has it`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work", "--no-browser"])

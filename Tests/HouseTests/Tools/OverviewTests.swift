@@ -88,6 +88,34 @@ private let activator = "/usr/bin/systemd-socket-activate"
         }
     }
 
+    @Test func `a sign-in that failed is no problem of an account that is signed in`() async throws {
+        try await Stage.playSignedUp { stage in
+            try await stage.ringback(
+                "login", "app", "--with", "nosuch", "--no-browser", status: 1, out: "", says: "not available")
+            #expect(try await stage.api("GET", "/v1/accounts/app")["error"] != nil)
+            let (lines, text) = try await look(stage)
+            #expect(lines.contains { $0.hasPrefix("✓ app") } && !text.contains("not available"), "\(text)")
+            #expect(lines.last == "Nothing to do. For a token: ringback token app", "\(text)")
+            let checks = try await stage.ringback("doctor", "app", "--json").json["checks"]?.array ?? []
+            let session = checks.filter { $0["check"] == "session" }
+            #expect(session.map { $0["level"] } == ["ok"], "\(checks)")
+            let listed = try await stage.ringback("accounts", status: 0)
+            #expect(!listed.out.contains("PROBLEM"), "\(listed)")
+            try await stage.ringback("login", "app", status: 0, prints: "already signed in")
+        }
+    }
+
+    @Test func `wraps the reason of a problem`() async throws {
+        try await Stage.play { stage in
+            try await stage.ringback("login", "work", "--no-browser", "--timeout", "1", status: 6)
+            let (lines, text) = try await look(stage)
+            let index = try #require(lines.firstIndex { $0.hasPrefix("! work") }, "\(text)")
+            let reason = lines[(index + 1)...].prefix { $0.hasPrefix("    ") }.map { $0.dropFirst(4) }
+            let error = try await stage.api("GET", "/v1/accounts/work")["error"]?["detail"]?.string
+            #expect(reason.joined(separator: " ") == error && reason.count > 1, "\(text)")
+        }
+    }
+
     @Test func `fits the screen whatever there is to say`() async throws {
         let accounts = (10..<50).map { number in
             """

@@ -4,7 +4,9 @@ import Testing
 @testable import Adapters
 
 @Suite struct `git's configuration` {
-    private static let value = GitConfiguration.value(quoted: "/usr/bin/ringback")
+    private static let program = "/usr/bin/ringback"
+    private static let value = GitConfiguration.value(quoted: program)
+    private static let store = "!test -x /usr/bin/ringback || git credential-store"
 
     private func read(_ lines: [(String, String)]) -> GitConfiguration {
         GitConfiguration(listing: lines.flatMap { Array("credential.\($0.0)\n\($0.1)\0".utf8) })
@@ -37,20 +39,20 @@ import Testing
     }
 
     @Test func `a new server gets an empty value, then Ringback`() throws {
-        let changes = try read([]).changes(for: [origin()], value: Self.value, in: read([]))
+        let changes = try read([]).changes(for: [origin()], program: Self.program, in: read([]))
         #expect(changes == [add(key, ""), add(key, Self.value)])
     }
 
     @Test func `what is there already is not written again`() throws {
         for lines in [
-            [(key, ""), (key, Self.value)], [("helper", "store"), (key, ""), (key, Self.value)],
+            [(key, ""), (key, Self.value)], [("helper", "store"), (key, ""), (key, Self.value), (key, Self.store)],
             [("helper", "ringback")],
             [("https://*.example.org.helper", "ringback")], [("git.example.org.helper", "!ringback git-credential")],
             [("https://git.example.org:443/.helper", "/opt/bin/git-credential-ringback")],
         ] {
             let all = read(lines)
             #expect(try all.standing(for: origin()).isComplete, "\(lines)")
-            #expect(try all.changes(for: [origin()], value: Self.value, in: all).isEmpty, "\(lines)")
+            #expect(try all.changes(for: [origin()], program: Self.program, in: all).isEmpty, "\(lines)")
         }
     }
 
@@ -79,9 +81,40 @@ import Testing
     @Test func `lines that others follow are written anew, at the end`() throws {
         let all = read([(key, ""), (key, Self.value), ("helper", "store")])
         #expect(
-            try all.changes(for: [origin()], value: Self.value, in: all) == [
-                remove(key, ""), remove(key, Self.value), add(key, ""), add(key, Self.value),
+            try all.changes(for: [origin()], program: Self.program, in: all) == [
+                remove(key, ""), remove(key, Self.value), add(key, ""), add(key, Self.value), add(key, Self.store),
             ])
+    }
+
+    @Test func `another helper is asked again once Ringback is removed`() throws {
+        let gone = "!test -x /usr/bin/ringback || "
+        for (helper, fallback) in [
+            ("store", Self.store), ("cache --timeout=60", gone + "git credential-cache --timeout=60"),
+            ("/opt/bin/helper -x", gone + "/opt/bin/helper -x"),
+            ("!/usr/bin/gh auth git-credential", gone + "/usr/bin/gh auth git-credential"),
+        ] {
+            let plain = read([("helper", helper), ("helper", helper)])
+            let added = [add(key, ""), add(key, Self.value), add(key, fallback)]
+            #expect(try plain.changes(for: [origin()], program: Self.program, in: read([])) == added, "\(helper)")
+            let former = read([("helper", helper), (key, ""), (key, Self.value)])
+            let removed = [remove(key, ""), remove(key, Self.value)]
+            #expect(try former.changes(for: [origin()], program: Self.program, in: former) == removed + added)
+            let all = read([("helper", helper), (key, ""), (key, Self.value), (key, fallback)])
+            #expect(try all.standing(for: origin()).isComplete, "\(helper)")
+            #expect(all.removals(of: nil) == removed + [remove(key, fallback)], "\(helper)")
+            let quoted = try #require(GitConfiguration.fallback(to: helper, quoted: "'/a b/ringback'"))
+            #expect(GitConfiguration.isFallback(quoted), "\(quoted)")
+        }
+        // Its arguments may have a password in them.
+        let secret = read([("helper", "!f() { echo password=x; }; f")])
+        #expect(
+            try secret.changes(for: [origin()], program: Self.program, in: read([]))
+                == [add(key, ""), add(key, Self.value)])
+        for other in [
+            "!test -x /usr/bin/ring || git credential-store", "!test -x ringback || x", "!test -x /a/ringback",
+        ] {
+            #expect(!GitConfiguration.isFallback(other), "\(other)")
+        }
     }
 
     @Test(
@@ -92,7 +125,7 @@ import Testing
     func `a line for another path, or without the test for the program, is written anew`(former: String) throws {
         let all = read([(key, ""), (key, former)])
         #expect(
-            try all.changes(for: [origin()], value: Self.value, in: all) == [
+            try all.changes(for: [origin()], program: Self.program, in: all) == [
                 remove(key, ""), remove(key, former), add(key, ""), add(key, Self.value),
             ])
     }
@@ -100,7 +133,7 @@ import Testing
     @Test func `an origin with a path makes git name it`() throws {
         let team = try origin("https://git.example.org/team/*")
         let url = "https://git.example.org/team"
-        let changes = read([]).changes(for: [team], value: Self.value, in: read([]))
+        let changes = read([]).changes(for: [team], program: Self.program, in: read([]))
         #expect(
             changes == [
                 add("\(url).helper", ""), add("\(url).helper", Self.value), add("\(url).useHttpPath", "true"),
@@ -110,7 +143,7 @@ import Testing
             ("\(url).helper", ""), ("\(url).helper", Self.value), ("\(url).usehttppath", "true"),
             ("\(url).ringbackpath", "true"),
         ])
-        #expect(written.changes(for: [team], value: Self.value, in: written).isEmpty)
+        #expect(written.changes(for: [team], program: Self.program, in: written).isEmpty)
         #expect(
             written.removals(of: nil) == [
                 remove("\(url).helper", ""), remove("\(url).helper", Self.value), remove("\(url).useHttpPath", "true"),
@@ -124,7 +157,7 @@ import Testing
         #expect(own.removals(of: nil) == [remove("\(url).helper", ""), remove("\(url).helper", Self.value)])
         let all = read([(key, ""), (key, Self.value)])
         let changes = try all.changes(
-            for: [origin(), origin("https://git.example.org/team/*")], value: Self.value, in: all)
+            for: [origin(), origin("https://git.example.org/team/*")], program: Self.program, in: all)
         #expect(changes == [add("\(url).useHttpPath", "true"), add("\(url).ringbackPath", "true")])
         let marked = read([("\(url).usehttppath", "true"), ("\(url).ringbackpath", "true")])
         let removals = [
@@ -165,7 +198,7 @@ import Testing
         #expect(try !GitConfiguration.isUsable(origin("smtps://mail.example.org")))
         let mail = try origin("imaps://mail.example.org")
         #expect(
-            read([]).changes(for: [mail], value: Self.value, in: read([])).first
+            read([]).changes(for: [mail], program: Self.program, in: read([])).first
                 == add("imaps://mail.example.org.helper", ""))
     }
 }

@@ -44,6 +44,8 @@ actor FlowRegistry {
     var starts: [AccountName: Start] = [:]
     var pages: [PageEntrance] = []
     private var begun = 0
+    /// When the account's last sign-in succeeded. Refusals before that are over.
+    private var signedInAt: [AccountName: BootInstant] = [:]
     private let callbackReceiver: CallbackReceiver
     let sessionManager: SessionManager
     nonisolated var clock: BrokerClock { sessionManager.clock }
@@ -187,9 +189,11 @@ actor FlowRegistry {
         for id in pendingIDs(of: account) where entries[id]?.isSettling == false { await finish(id, as: .cancelled) }
     }
 
-    /// A sign-in has succeeded: the account's other sign-ins and changes that wait for a mail are cancelled.
-    func endMails(of account: AccountName) async {
+    /// A sign-in has succeeded: the account's other sign-ins and changes that wait for a mail are cancelled, and earlier
+    /// refusals do not count any more.
+    func noteSignIn(of account: AccountName) async {
         for id in pendingIDs(of: account) where entries[id]?.waitsForMail == true { await finish(id, as: .cancelled) }
+        signedInAt[account] = clock.bootInstant
     }
 
     func forget() {
@@ -313,11 +317,12 @@ actor FlowRegistry {
         return entries.values.sorted { $0.place < $1.place }.map { view(of: $0) }
     }
 
-    /// True if the user denied or cancelled a sign-in of the account a moment ago: only an explicit one may ask again.
+    /// True if the user denied or cancelled a sign-in of the account a moment ago, and has not signed in since: only an
+    /// explicit one may ask again.
     func wasRefused(_ account: AccountName) -> Bool {
         entries.values.contains { entry in
             guard entry.flow.account.name == account, !entry.flow.request.changesUser, let endedAt = entry.endedAt,
-                clock.bootInstant - endedAt < FlowRegistry.quietTime
+                clock.bootInstant - endedAt < FlowRegistry.quietTime, signedInAt[account].map({ endedAt > $0 }) ?? true
             else { return false }
             switch entry.status {
             case .cancelled, .failed(.accessDenied): return true

@@ -134,9 +134,10 @@ extension Account {
     public var issuer: String? { kind.issuer(of: self) }
     var renewalAdvice: Reason? { kind.renewalAdvice(of: self) }
 
-    /// The host of the sign-in page, if there is one, otherwise of the issuer or the endpoints.
+    /// The host of the sign-in page, if there is one, otherwise of the issuer or the endpoints. With the port, if that is
+    /// not the usual one: several providers may be at 127.0.0.1.
     func providerHost(page: String = "") -> String? {
-        [page, issuer ?? "", binding.provider].lazy.compactMap { try? WebURL(parsing: $0).host }.first { !$0.isEmpty }
+        [page, issuer ?? "", binding.provider].lazy.compactMap { try? WebURL(parsing: $0).place }.first { !$0.isEmpty }
     }
 
     public var slot: VaultSlot { VaultSlot(account: name.rawValue, binding: bindingID) }

@@ -58,7 +58,7 @@ public struct SignInContext: Sendable {
     ) async throws(BrokerError) {
         defer { broker.endReplaced() }
         try await broker.sessionManager.open(for: account, isEphemeral: isEphemeral, subject: subject, made: make)
-        await broker.flowRegistry.endMails(of: account.name)
+        await broker.flowRegistry.noteSignIn(of: account.name)
     }
 
     public func endUnheld(_ session: Session, of account: Account) { broker.endUnheld(session, of: account) }

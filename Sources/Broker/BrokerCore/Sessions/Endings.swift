@@ -23,7 +23,7 @@ extension Broker {
         defer { endReplaced() }
         try await sessionManager.open(session, for: account, opening)
         // A change of the user who is signed in ends no sign-in.
-        if opening.event != .userUpdated { await flowRegistry.endMails(of: account.name) }
+        if opening.event != .userUpdated { await flowRegistry.noteSignIn(of: account.name) }
     }
 
     func endReplaced() { work.start { await revocations.deliverReplaced() } }

@@ -277,11 +277,16 @@ struct PageSteps: Sendable {
 
 private let base32 = Array("abcdefghijklmnopqrstuvwxyz234567")
 
-/// Two random words that the page and the program both show, so that the user can recognize an imitated page.
+/// Two random words that the page and the program both show, so that the user can recognize an imitated page. They
+/// differ: a word twice looks like a mistake.
 enum PageWords {
-    static func random() -> String { RandomToken.bytes(2).map { list[Int($0) % list.count] }.joined(separator: " ") }
+    static func random() -> String {
+        let bytes = RandomToken.bytes(2).map(Int.init)
+        let first = bytes[0] % list.count
+        return "\(list[first]) \(list[(first + 1 + bytes[1] % (list.count - 1)) % list.count])"
+    }
 
-    private static let list = """
+    static let list = """
         acorn amber anchor apple arrow autumn badge bamboo basket beacon birch bottle branch bridge bronze butter \
         button cabin camel candle canyon carpet castle cedar cherry circle clover cobalt comet copper coral cotton \
         crane crystal daisy desert dolphin donkey dragon eagle ember engine falcon feather fiddle flint forest fossil \

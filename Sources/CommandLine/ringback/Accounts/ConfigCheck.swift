@@ -35,13 +35,14 @@ struct ConfigCheck: ParsableCommand {
         let accounts = report.list("accounts")
         for account in accounts {
             show(account, "\(account.shown("provider")), \(account.shown("registration"))", &said)
-            if let step = ConfigurationCheck.step(for: account) { Output.line("    \(step)") }
+            if let step = ConfigurationCheck.step(for: account) { Output.sentence(step, margin: 4) }
             if account.shown("provider") == "mcp" {
-                Output.line("    What the server announces now: \(shown: "ringback doctor \(account.shown("name"))")")
+                Output.sentence(
+                    "What the server announces now: \(shown: "ringback doctor \(account.shown("name"))")", margin: 4)
             }
         }
         if accounts.contains(where: { $0.shown("registration").contains("{port}") }) {
-            Output.line(
+            Output.sentence(
                 "{port} stands for a free port, another one at each sign-in. Register the address without “:{port}” "
                     + "where the provider ignores the port, else choose one: redirect_uri = "
                     + "\"http://127.0.0.1:8400/callback/ACCOUNT\"")
@@ -65,9 +66,10 @@ struct ConfigCheck: ParsableCommand {
 
     /// What is said of a scheme is said once, of whatever accounts and tables have it.
     private func show(_ entry: JSON, _ what: String, kind: String = "", _ said: inout Set<String>) {
-        Output.line(Sanitizer.line("\(kind)\(entry.shown("name")):\(what.isEmpty ? "" : " \(what)")", limit: 4_000))
+        Output.sentence(
+            Sanitizer.line("\(kind)\(entry.shown("name")):\(what.isEmpty ? "" : " \(what)")", limit: 4_000), indent: 4)
         for note in entry.texts("notes") where said.insert(note).inserted || !note.contains(" the scheme ") {
-            Output.line("    \(Sanitizer.line(note, limit: 600))")
+            Output.sentence(Sanitizer.line(note, limit: 600), margin: 4)
         }
     }
 

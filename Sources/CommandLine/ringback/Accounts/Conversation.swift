@@ -141,7 +141,7 @@ struct AccountConversation {
                 }
                 mayRegister = found.offersRegistration
                 asked = draft.text(for: add.name)
-                return Output.note("\(Mark.good.text(on: .errors)) The provider responds.")
+                return Output.note("The provider responds.", after: .good)
             } catch {
                 guard let choice, error.kind != .cancelled, !questions.interruption.isInterrupted else {
                     throw error.kind == .cancelled ? RingbackError(.cancelled, questions.ending) : error
@@ -168,7 +168,7 @@ struct AccountConversation {
     private func show(_ error: RingbackError) {
         let mistakes = Failure.mistakes(error["errors"])
         for line in mistakes.isEmpty ? [Sanitizer.line(error.detail, limit: 600)] : mistakes {
-            Output.note("\(Mark.bad.text(on: .errors)) \(line)")
+            Output.note(line, after: .bad)
         }
     }
 

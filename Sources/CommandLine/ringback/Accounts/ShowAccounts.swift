@@ -25,7 +25,7 @@ struct ShowAccounts: DaemonVerb, AccountNaming {
         let problems = zip(documents, accounts).map { document, account in
             // A locked vault cannot be read: the state stays so until it is unlocked.
             isLocked && account.state == .loading
-                ? "" : account.error?.problemText ?? ShowAccounts.notice(document, account) ?? ""
+                ? "" : account.problem?.problemText ?? ShowAccounts.notice(document, account) ?? ""
         }
         let hasProblems = problems.contains { !$0.isEmpty }
         let rows = zip(documents, zip(accounts, problems)).map { document, pair in
@@ -237,6 +237,12 @@ extension RingbackError {
 }
 
 extension Account {
+    /// The error, unless it is only of a sign-in that failed while the session is good.
+    var problem: RingbackError? {
+        let isOfSignIn = error?.problem.map { ErrorCode.ofSignIns.contains($0.code) } ?? false
+        return isOfSignIn && state.hasSession && !isStale ? nil : error
+    }
+
     var who: String? { user?.email ?? user?.phone ?? subject }
 
     /// `signed in (aal1, needs aal2)`: the level is shown where the user's factors ask for a higher one.

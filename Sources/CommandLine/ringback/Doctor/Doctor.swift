@@ -1,4 +1,5 @@
 import ArgumentParser
+import Confinement
 import RingbackAPI
 import RingbackBase
 import RingbackClient
@@ -93,7 +94,14 @@ struct DoctorExamination {
             }
             guard !hasEnded, let status = Subprocess.endedStatus(process) else { continue }
             hasEnded = true
-            guard status == 0 else { return report.correct("browser", .warning, browser.ended(status)) }
+            guard status == 0 else {
+                // A page that nobody sees is no sign-in.
+                let edit = browser.command == nil ? nil : account.map { ShownCommand("ringback account edit \($0)") }
+                return report.correct(
+                    "browser", .wrong,
+                    "\(browser.ended(status)) Name one that starts: browser in the account, or BROWSER.",
+                    command: edit ?? "export BROWSER=PROGRAM")
+            }
             end = min(end, .now + SchemeTrips.grace)
         } while ContinuousClock.now < end
         report.correct(
@@ -149,6 +157,10 @@ struct DoctorExamination {
             // The directory of the socket is another user's: no command of this user helps.
             case .noDaemon where error.advice != nil, .foreignServer where error.advice != nil:
                 report.add("socket", .wrong, "\(error.detail) \(error.advice ?? "")")
+            case .noDaemon where Wall.lacksSocket:
+                report.add(
+                    "socket", .wrong, "This command was started without an account: start it with one, outside.",
+                    command: Wall.withAccount)
             case .noDaemon:
                 report.add("socket", .wrong, error.detail, command: start)
                 report.lookAtDaemonProgram()

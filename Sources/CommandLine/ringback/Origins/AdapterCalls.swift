@@ -64,14 +64,23 @@ struct AdapterCalls {
         do throws(RingbackError) {
             return try call(calls, nil)
         } catch {
-            guard ExitStatus.of(error) == 3, mayWait() else { throw error }
+            // A stronger sign-in is never waited for: its parameters are in the command that the error names.
+            guard ExitStatus.of(error) == 3, error["params"] == nil, mayWait() else { throw error }
             AdapterCalls.show(error)
             prompt = SignInPrompt(tool: tool, account: error["account"]?.string, calls)
         }
-        calls.interruption = try Signals.interruption()
+        let interruption = try Signals.interruption()
+        calls.interruption = interruption
         Output.note(prompt.line)
         do throws(RingbackError) {
-            return try call(calls, prompt.tick)
+            do throws(RingbackError) {
+                return try call(calls, prompt.tick)
+            } catch {
+                // The user has refused a sign-in a moment ago, so the daemon begins none by itself.
+                guard ExitStatus.of(error) == 3 else { throw error }
+                try prompt.beginAtEnter(error, interruption)
+                return try call(calls, prompt.tick)
+            }
         } catch {
             if error.kind == .cancelled { prompt.leave() }
             throw error

@@ -52,6 +52,25 @@ final class SignInPrompt {
         }
     }
 
+    /// The daemon begins no sign-in by itself: waits for Enter, which begins one, as long as a tool waits.
+    func beginAtEnter(_ refusal: RingbackError, _ interruption: Interruption) throws(RingbackError) {
+        let reason = "A sign-in was denied or cancelled in the last five minutes, so none begins by itself."
+        guard let account, Display.hasBrowser, SignInPrompt.isInForeground else {
+            throw refusal.with(detail: reason)
+        }
+        Output.note("\(reason) Press Enter to begin one.")
+        let end = ContinuousClock.now + .seconds(120)
+        while !SignInPrompt.hasEnter {
+            guard !interruption.isInterrupted else { throw RingbackError(.cancelled, "The wait was cancelled.") }
+            guard .now < end else { throw refusal.with(detail: reason) }
+            var awaited = [pollfd(fd: STDERR_FILENO, events: Int16(POLLIN), revents: 0)]
+            awaited.append(pollfd(fd: interruption.descriptor, events: Int16(POLLIN), revents: 0))
+            _ = unsafe poll(&awaited, nfds_t(awaited.count), 1_000)
+        }
+        hasOpened = true
+        try open(account, isAsked: true)
+    }
+
     private func hasFlow(_ account: String) -> Bool { (try? calls.account(account))?["flow"] != nil }
 
     /// Joins the sign-in that the wait has begun. The browser gets an address that works once. Of many tools that wait

@@ -175,7 +175,7 @@ struct OverviewAccount {
         needsSignIn = account.state == .unauthenticated && account.needsSignIn
         // The overview says once that the vault is locked; here it is the state.
         let isWaiting = isLocked && account.state == .loading
-        let error = isWaiting ? nil : account.error
+        let error = isWaiting ? nil : account.problem
         problem = error.map(\.problemText) ?? ShowAccounts.notice(document, account)
         remedy = error.map { error in
             error.recovery == .signIn
@@ -194,7 +194,16 @@ enum OverviewText {
     static func accounts(_ accounts: [OverviewAccount], rows: Int, columns: Int) -> [String] {
         guard !accounts.isEmpty else { return ["No account is configured."] }
         let sorted = accounts.filter { $0.problem != nil } + accounts.filter { $0.problem == nil }
-        let lines = sorted.map { $0.problem == nil ? 1 : 2 }
+        // What a short terminal has no rows for is cut.
+        let most = max(1, min(4, rows - 2))
+        let problems = sorted.map { account in
+            let text = account.problem.map { Sanitizer.line($0, limit: 400) } ?? ""
+            let lines = TextWrap.wrapped(text, columns: columns - 4).split(separator: "\n").map { "    " + $0 }
+            let rest = lines.dropFirst(most - 1).map { $0.dropFirst(4) }.joined(separator: " ")
+            return lines.count <= most
+                ? lines : lines.prefix(most - 1) + [TextWidth.cut("    " + rest, to: columns)]
+        }
+        let lines = problems.map { 1 + $0.count }
         var (shown, used) = (0, 1)
         while shown < sorted.count, used + lines[shown] + (shown + 1 < sorted.count ? 1 : 0) <= rows {
             used += lines[shown]
@@ -213,12 +222,10 @@ enum OverviewText {
             return mark + " " + String(line.reversed().drop { $0 == " " }.reversed())
         }
         var text = [Style.bold.apply(row(" ", ["ACCOUNT", "STATE", "WHO", "TOKEN VALID"]), on: .output)]
-        for account in visible {
+        for (account, problem) in zip(visible, problems) {
             let cells = [account.title, account.state, account.who, account.validity]
             text.append(row(account.mark.text(on: .output), cells))
-            if let problem = account.problem {
-                text.append(TextWidth.cut("    " + Sanitizer.line(problem, limit: 400), to: columns))
-            }
+            text += problem
         }
         if shown < sorted.count { text.append("  … and \(sorted.count - shown) more: ringback accounts") }
         return text

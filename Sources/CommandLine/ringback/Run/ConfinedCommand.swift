@@ -38,7 +38,7 @@ struct ConfinedCommand {
         rows += wall.changeable.flatMap(\.fixed).map { ["change", $0.path] }
         rows +=
             (wall.changeable.flatMap(\.protected).map(\.path) + wall.readable.map(\.path) + wall.programFiles
-            + wall.displayFiles + ["/usr", "/etc"]).map { ["read", $0] }
+            + wall.displayFiles + ["/usr", "/etc"] + Wall.otherSystemFolders).map { ["read", $0] }
         rows += given
         rows.append(["network", network.rawValue])
         rows.append(["variables", wall.environment.map(\.name).joined(separator: " ")])

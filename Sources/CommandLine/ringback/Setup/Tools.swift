@@ -5,22 +5,20 @@ import Terminal
 
 /// git: a credential helper for the server of each origin, in the user's own configuration, by `git config`. An empty
 /// value before it removes the helpers that git inherits for the server: they would store our token and give it when it
-/// has expired.
+/// has expired. They are named after it again, and run once Ringback is removed.
 struct GitSetup: ToolSetup {
     let programs = ["git"]
     let needsProgramToUndo = true
-    private let value: String
+    private let program: String
 
-    init() throws(RingbackError) {
-        value = GitConfiguration.value(quoted: Shell.sh.quoted(try GitSetup.program()))
-    }
+    init() throws(RingbackError) { program = Shell.sh.quoted(try GitSetup.program()) }
 
     private static let config = ["git", "config", "--global"]
 
     func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan {
         let usable = origins.map(\.rule.pattern).filter(GitConfiguration.isUsable)
         guard !usable.isEmpty else { throw GitSetup.noOrigin(of: account, "git can ask for") }
-        let changes = try all().changes(for: usable, value: value, in: try file())
+        let changes = try all().changes(for: usable, program: program, in: try file())
         return SetupPlan(steps: changes.map(GitSetup.step))
     }
 
@@ -166,7 +164,7 @@ struct KubectlSetup: ToolSetup {
         if known?.plugin != plugin {
             let help = try KubectlSetup.output(of: ["kubectl", "config", "set-credentials", "--help"])
             guard String(decoding: help, as: UTF8.self).contains("--exec-provide-cluster-info") else {
-                throw KubectlSetup.cannotWrite(name, plugin)
+                throw KubectlSetup.cannotWrite(name, plugin, isNew: configuration.isEmpty)
             }
             // Of a user that is there, kubectl replaces the command and all of its arguments.
             let words = [
@@ -184,17 +182,26 @@ struct KubectlSetup: ToolSetup {
     }
 
     /// The error for a kubectl without the options of a plugin that is told the cluster (before 1.29, such as Debian
-    /// 12's 1.20). The line is in the version of the protocol that such a kubectl knows.
-    private static func cannotWrite(_ name: String, _ plugin: [String]) -> RingbackError {
+    /// 12's 1.20). Shows what to add, in the version of the protocol that such a kubectl knows: a kubeconfig may be of
+    /// several files with comments, which are the user's.
+    private static func cannotWrite(_ name: String, _ plugin: [String], isNew: Bool) -> RingbackError {
         let quoted = { (text: String) in "'" + text.replacing("'", with: "''") + "'" }
-        let arguments = plugin.dropFirst().map(quoted).joined(separator: ", ")
+        let head = isNew ? ["apiVersion: v1", "kind: Config", "users:"] : []
+        let lines =
+            head + [
+                "- name: \(name)", "  user:", "    exec:", "      apiVersion: client.authentication.k8s.io/v1beta1",
+                "      command: \(quoted(plugin[0]))",
+                "      args: [\(plugin.dropFirst().map(quoted).joined(separator: ", "))]",
+                "      provideClusterInfo: true",
+            ]
+        // A line that begins with a blank is not wrapped.
+        for line in lines { Output.note("  " + Sanitizer.line(line, limit: 16_384)) }
         return RingbackError(
             "setup_failed",
             "This kubectl has no option --exec-provide-cluster-info, so it cannot write the plugin. Nothing was changed.",
-            advice:
-                "Add this line to the kubeconfig by hand, below “users:”: - {name: \(name), user: {exec: {apiVersion: "
-                + "client.authentication.k8s.io/v1beta1, command: \(quoted(plugin[0])), args: [\(arguments)], "
-                + "provideClusterInfo: true}}}")
+            advice: isNew
+                ? "There is no kubeconfig yet: make ~/.kube/config of the lines above."
+                : "Add the lines above to the kubeconfig, below “users:”.")
     }
 
     /// The steps that let the origins take the certificate authorities which the kubeconfig has for their servers.

@@ -21,7 +21,10 @@ struct AccountBrowser {
     /// Returns the pid; nil if no program was started.
     func start(_ url: String) -> Int32? { Browser.start(url, in: command, log: written.place) }
 
-    func open(_ url: String) -> Bool { Browser.open(url, in: command) }
+    /// False if no program was started, as over SSH, where nobody would see the default browser.
+    func open(_ url: String) -> Bool {
+        (command != nil || !SSHForwarding.hasNoBrowser) && Browser.open(url, in: command)
+    }
 
     func notStarted(_ url: String) -> String {
         guard let name, LoopbackURL.isSafeToOpen(url) else { return BrowserFailure.notStarted(url) }
@@ -33,7 +36,7 @@ struct AccountBrowser {
         let text =
             name.map { "No browser was opened: the account's browser “\($0)” ended with status \(status)." }
             ?? BrowserFailure.ended(status)
-        return text + (written.lastLine.map { " Its last line: “\($0)”" } ?? "")
+        return text + (written.lastLine.map { " Its last line: “\($0)”." } ?? "")
     }
 
     private var name: String? { command.map { Sanitizer.line($0[0], limit: 200) } }

@@ -82,7 +82,7 @@ struct Login: DaemonVerb, AccountNaming {
     private func isHeld(_ document: JSON) -> Bool {
         guard !again, !switchSubject, !replace, way.isLeftOpen, document["grant"] == nil,
             let account = try? Account(reading: document), account.state.hasSession, !account.isStale,
-            account.error == nil, document["lost_scope"] == nil
+            account.problem == nil, document["lost_scope"] == nil
         else { return false }
         // Nothing can renew a session with a notice. Shortly before its end callers get no token of it any more.
         guard document["notice"] != nil, let end = document["expires_at"]?.integer else { return true }

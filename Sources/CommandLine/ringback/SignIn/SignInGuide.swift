@@ -6,13 +6,24 @@ import Terminal
 /// Helps a user whose browser is not on this machine: a QR code of the address, and how the callback gets here.
 enum SignInGuide {
     static func show(for flow: Flow, hasQR: Bool, takesPaste: Bool) {
-        guard let url = flow.authorizationURL else { return }
-        let notes = notes(on: flow, takesPaste)
-        if hasQR {
+        let notes = flow.waitingFor == .page ? ownPageNotes(on: flow) : notes(on: flow, takesPaste)
+        if hasQR, let url = flow.authorizationURL {
+            // The address is here too, and a telephone seldom ends such a sign-in: the program is not missed.
             QRDisplay.show(
-                url, after: "The sign-in page, for a camera:", beside: [Sanitizer.line(url, limit: 16_384)] + notes)
+                url, after: "The sign-in page, for a camera:", beside: [Sanitizer.line(url, limit: 16_384)] + notes,
+                namesProgram: false)
         }
         notes.forEach { Output.note($0) }
+    }
+
+    /// The daemon serves the page on loopback, so a browser on another machine does not even reach it.
+    private static func ownPageNotes(on flow: Flow) -> [String] {
+        guard let line = flow.pageURL.flatMap(SSHForwarding.line) else { return [] }
+        let name = Sanitizer.line(flow.account)
+        return [
+            "The page is on this machine. For a browser on another machine, first run there:\n  \(shown: line)",
+            "Without a browser: \(shown: "ringback login \(name) --method otp --email ADDRESS")",
+        ]
     }
 
     private static func notes(on flow: Flow, _ takesPaste: Bool) -> [String] {
@@ -118,6 +129,11 @@ extension Flow {
 /// Over SSH the browser is on another machine, while the callback goes to the loopback of this one. A forwarded port
 /// brings it here. The command is made of the connection's own values, and only of characters that no shell changes.
 enum SSHForwarding {
+    /// True if a browser that is opened here is seen by nobody.
+    static var hasNoBrowser: Bool {
+        SocketPlace.variable("SSH_CONNECTION")?.isEmpty == false && !Display.hasBrowser
+    }
+
     static func line(for redirectURI: String) -> ShownCommand? {
         // The client's address and port, the server's address and port.
         let words = (SocketPlace.variable("SSH_CONNECTION") ?? "").split(separator: " ")
@@ -236,12 +252,18 @@ enum QRDisplay {
 
     /// Draws on standard error, if that is a terminal with enough rows and columns. False if nothing was drawn.
     ///
-    /// - Parameter others: texts above and below that the user needs too. They must not scroll away either.
+    /// - Parameters:
+    ///   - others: texts above and below that the user needs too. They must not scroll away either.
+    ///   - namesProgram: the user is told what to install.
     @discardableResult
-    static func show(_ text: String, after introduction: String, beside others: [String] = []) -> Bool {
+    static func show(
+        _ text: String, after introduction: String, beside others: [String] = [], namesProgram: Bool = true
+    ) -> Bool {
         guard let columns = Console.Stream.errors.columns else { return false }
         guard Tool.isInstalled(program) else {
-            Output.note("No QR code is shown: the program \(program) draws one, if it is installed.")
+            if namesProgram {
+                Output.note("No QR code is shown: the program \(program) draws one, if it is installed.")
+            }
             return false
         }
         let ink = QRInk.suiting(.errors)

@@ -24,6 +24,7 @@ struct SignInRun {
     var waitsWithoutInput = false
     var known: JSON?
     var began: (Flow, JSON) -> Void = { _, _ in }
+    private let shown = ShownPage()
 
     /// - Throws: `cancelled` after a signal, `timeout` at the run's own limit. This caller no longer waits for the flow
     ///   then.
@@ -169,7 +170,9 @@ struct SignInRun {
             DeviceDisplay.show(flow, hasQR: showsQR)
         } else if !opensBrowser || flow.pageURL != nil {
             flow.words.map { Output.note(SignInAdvice.words($0)) }
-            if opensBrowser, mayOpen { browser = startBrowser(program, for: flow) }
+            if starts, program.command != nil || !SSHForwarding.hasNoBrowser {
+                browser = startBrowser(program, for: flow)
+            }
             if browser == nil { showPage(flow, takesPaste: PasteEntry.isPossible) }
         }
         // A page of our own is opened by an address that works once.
@@ -239,6 +242,7 @@ struct SignInRun {
     }
 
     private func showPage(_ flow: Flow, takesPaste: Bool) {
+        shown.isShown = true
         if opensBrowser, let url = flow.pageURL {
             // Not cut: a URL without its end does not work.
             Output.note("Open this page in a browser:\n  \(Sanitizer.line(url, limit: 16_384))")
@@ -256,11 +260,9 @@ struct SignInRun {
     ) throws(RingbackError) -> Flow {
         var opener: Int32? = process
         var hasFailed = false
-        var isShown = false
         var opening = PageOpening(of: flow)
         func showPageOnce(takesPaste: Bool) {
-            guard !isShown else { return }
-            isShown = true
+            guard !shown.isShown else { return }
             showPage(flow, takesPaste: takesPaste)
         }
         func tick() {
@@ -296,7 +298,7 @@ struct SignInRun {
                 return try paste.finish(flow, onTick: show)
             }
             // If the opener failed, the address has been printed already, and that it was not opened is known.
-            guard .now >= patient, let news = opening.news(in: later), !(isShown && news == .notOpened) else {
+            guard .now >= patient, let news = opening.news(in: later), !(shown.isShown && news == .notOpened) else {
                 continue
             }
             progress.clear()
@@ -306,6 +308,9 @@ struct SignInRun {
         return try calls.wait(forFlow: flow.id, until: end, onTick: tick).0
     }
 }
+
+/// Whether the page's address was printed: a key prints it again, and a notice does not.
+private final class ShownPage { var isShown = false }
 
 /// Why no browser shows a page, as far as this process can tell.
 enum BrowserFailure {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Confinement
 import Glibc
 import RingbackAPI
 import RingbackBase
@@ -56,6 +57,9 @@ struct Failure {
         // There is no path for a socket.
         case .noDaemon where error.recovery == .fixConfiguration:
             return SocketPlace.hasSystemd ? "To let your user linger, run: loginctl enable-linger" : nil
+        case .noDaemon where Wall.lacksSocket:
+            return "This command was started without an account. Start it with one, outside: "
+                + "\(shown: Wall.withAccount)"
         case .noDaemon: return Failure.start
         case "port_in_use":
             guard let port = members["port"]?.integer else { return nil }
@@ -167,6 +171,15 @@ extension RingbackError {
     func adding(_ sentence: String) -> RingbackError {
         with(advice: advice.map { "\($0) \(sentence)" } ?? sentence)
     }
+}
+
+extension Wall {
+    /// This process is confined and was given no socket of Ringback. No daemon can be started here.
+    static var lacksSocket: Bool {
+        Files.exists(ringback) && SocketPlace.variable("RINGBACK_SOCK")?.isEmpty != false
+    }
+
+    static let withAccount: ShownCommand = "ringback run --account ACCOUNT -- COMMAND"
 }
 
 /// A failure of the call becomes what `explain` makes of it.

@@ -155,8 +155,20 @@ enum Output {
         _ = Console.write(TextWrap.wrapped(text, columns: Console.Stream.errors.columns) + "\n", to: .errors)
     }
 
-    static func sentence(_ text: String, indent: Int = 0) {
-        line(TextWrap.wrapped(text, columns: Console.Stream.output.columns, indent: indent))
+    static func note(_ text: String, after mark: Mark) {
+        let wrapped = TextWrap.wrapped(text, columns: Console.Stream.errors.columns.map { $0 - 2 })
+        _ = Console.write("\(mark.text(on: .errors)) \(wrapped.replacing("\n", with: "\n  "))\n", to: .errors)
+    }
+
+    /// - Parameters:
+    ///   - indent: the number of blanks before each further line.
+    ///   - margin: the number of blanks before each line.
+    static func sentence(_ text: String, indent: Int = 0, margin: Int = 0) {
+        let blanks = String(repeating: " ", count: margin)
+        let columns = Console.Stream.output.columns.map { $0 - margin }
+        let lines = TextWrap.wrapped(text, columns: columns, indent: indent).split(
+            separator: "\n", omittingEmptySubsequences: false)
+        line(lines.map { blanks + $0 }.joined(separator: "\n"))
     }
 
     static func fields(_ fields: KeyValuePairs<String, String?>) {

@@ -98,20 +98,21 @@ struct DiagnosticsResource: Resource {
     /// It is no problem if an account is not signed in. That the vault is locked is said once, of the vault.
     private func sessionFinding(_ name: AccountName) async -> Finding? {
         guard let view = try? await broker.account(name) else { return nil }
-        guard let error = view.error else {
+        let isSignedIn = [.authenticated, .refreshing].contains(view.state)
+        let problem = view.error.map { Problem($0, language: .english) }
+        // A sign-in that failed leaves the session as it is.
+        guard let problem, !(isSignedIn && !view.isStale && ErrorCode.ofSignIns.contains(problem.code)) else {
             if !view.lostScopes.isEmpty, let notice = view.notice {
                 return Finding(.session, .warning, notice, .signInNeeded)
             }
             guard view.isStale else {
-                let isSignedIn = [.authenticated, .refreshing].contains(view.state)
                 return Finding(.session, .ok, .stated("The account is \(isSignedIn ? "" : "not ")signed in."))
             }
             return Finding(
                 .session, .warning,
                 .stated("The access token has expired, and the provider cannot be reached."), .sessionStale)
         }
-        if case .vaultLocked = error { return nil }
-        let problem = Problem(error, language: .english)
+        guard problem.code != .vaultLocked else { return nil }
         return Finding(
             .session, .warning, .stated(problem.detail ?? problem.title),
             problem.recovery == Recovery.signIn.rawValue ? .signInNeeded : nil)

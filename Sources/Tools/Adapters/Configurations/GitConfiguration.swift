@@ -60,7 +60,7 @@ public struct GitConfiguration: Sendable, Equatable {
 
     private static let helper = "helper"
     private static let usesPath = "usehttppath"
-    /// A variable of our own, which git ignores. It marks a `useHttpPath` that ``changes(for:value:in:)`` wrote.
+    /// A variable of our own, which git ignores. It marks a `useHttpPath` that ``changes(for:program:in:)`` wrote.
     private static let marker = "ringbackpath"
 
     /// In the order of the configuration.
@@ -77,10 +77,35 @@ public struct GitConfiguration: Sendable, Equatable {
     }
 
     /// The helper's value for a program of this path, which a shell reads. Once the program is removed, the helper does
-    /// nothing, and git asks on the terminal as without a helper.
+    /// nothing, and git goes on to the ones of ``fallback(to:quoted:)``.
     ///
     /// - Parameter quoted: the path as a word of a shell.
     public static func value(quoted: String) -> String { "!test ! -x \(quoted) || \(quoted) git-credential" }
+
+    private static let fallbackStart = "!test -x "
+
+    /// A helper that git runs as it would run `helper`, once the program of this path is removed. Until then it does
+    /// nothing: the other helper neither answers first nor stores Ringback's tokens. Nil for a shell command of more than
+    /// plain words: it may have a password in it, which others could read in the arguments of `git config`.
+    ///
+    /// - Parameter quoted: the path as a word of a shell.
+    static func fallback(to helper: String, quoted: String) -> String? {
+        let command = helper.hasPrefix("!") ? String(helper.dropFirst()) : nil
+        let isPlain = command?.utf8.allSatisfy { byte in
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20) || " -./0123456789_".utf8.contains(byte)
+        }
+        guard isPlain != false else { return nil }
+        return
+            "\(fallbackStart)\(quoted) || \(command ?? (helper.hasPrefix("/") ? helper : "git credential-\(helper)"))"
+    }
+
+    /// True for a value that ``fallback(to:quoted:)`` makes of an absolute path of Ringback.
+    static func isFallback(_ value: String) -> Bool {
+        guard value.hasPrefix(fallbackStart), let end = value.firstRange(of: " || ") else { return false }
+        let path = value[..<end.lowerBound].dropFirst(fallbackStart.count)
+        return path.hasPrefix("/") && path.hasSuffix("/ringback")
+            || path.hasPrefix("'/") && path.hasSuffix("/ringback'")
+    }
 
     /// True for a value that ``value(quoted:)`` makes of an absolute path of Ringback, or made without the test.
     static func isWritten(_ value: String) -> Bool {
@@ -89,6 +114,8 @@ public struct GitConfiguration: Sendable, Equatable {
                 && (value.hasPrefix("!\(quote)/") || value.hasPrefix("!test ! -x \(quote)/"))
         }
     }
+
+    private static func isOurs(_ value: String) -> Bool { isWritten(value) || isFallback(value) }
 
     /// True for a helper that is Ringback, whoever wrote it.
     static func isRingback(_ value: String) -> Bool {
@@ -103,7 +130,11 @@ public struct GitConfiguration: Sendable, Equatable {
         for entry in entries where GitConfiguration.fits(entry.url, origin) {
             switch entry.name {
             case GitConfiguration.helper:
-                if entry.value.isEmpty { helpers = [] } else { helpers.append(entry.value) }
+                if entry.value.isEmpty {
+                    helpers = []
+                } else if !GitConfiguration.isFallback(entry.value) {
+                    helpers.append(entry.value)
+                }
             case GitConfiguration.usesPath: usesPath = ["true", "yes", "on", "1"].contains(entry.value.lowercased())
             default: break
             }
@@ -152,30 +183,36 @@ public struct GitConfiguration: Sendable, Equatable {
         ["https", "http", "smtp", "imap", "imaps"].contains(origin.scheme)
     }
 
-    /// What makes git ask Ringback alone for the servers of these origins.
+    /// What makes git ask Ringback alone for the servers of these origins, as long as Ringback is installed.
     ///
     /// - Parameters:
-    ///   - value: the helper's value.
+    ///   - program: the path of Ringback, as a word of a shell.
     ///   - file: the variables of the user's own file, which is changed. This value has those of all files.
-    public func changes(for origins: [OriginPattern], value: String, in file: GitConfiguration) -> [Change] {
+    public func changes(for origins: [OriginPattern], program: String, in file: GitConfiguration) -> [Change] {
+        let value = GitConfiguration.value(quoted: program)
         var (all, file, changes) = (self, file, [Change]())
         for origin in origins where GitConfiguration.isUsable(origin) {
             let url = GitConfiguration.url(of: origin)
-            let isMoved = file.entries.contains {
-                $0.url == url && GitConfiguration.isWritten($0.value) && $0.value != value
-            }
-            guard isMoved || !all.standing(for: origin).isComplete else { continue }
             // git adds lines to an existing section, which may stand before other helpers. So our old lines are removed
             // first, and the section is made anew at the end.
-            for change in file.removals(of: url) {
+            let removals = file.removals(of: url)
+            var others = all
+            removals.forEach { others.apply($0) }
+            let standing = others.standing(for: origin)
+            var seen: Set<String> = []
+            let fallbacks = (standing.before + standing.after).filter { seen.insert($0).inserted }
+                .compactMap { GitConfiguration.fallback(to: $0, quoted: program) }
+            let ours = file.entries.filter { $0.url == url && GitConfiguration.isOurs($0.value) }.map(\.value)
+            let isCurrent = ours.isEmpty || ours == [value] + fallbacks
+            guard !isCurrent || !all.standing(for: origin).isComplete else { continue }
+            for change in removals {
                 changes.append(change)
-                all.apply(change)
                 file.apply(change)
             }
+            all = others
             var added = [Entry]()
-            let standing = all.standing(for: origin)
             if !standing.isAsked || !standing.before.isEmpty || !standing.after.isEmpty {
-                added = ["", value].map { Entry(url: url, name: GitConfiguration.helper, value: $0) }
+                added = (["", value] + fallbacks).map { Entry(url: url, name: GitConfiguration.helper, value: $0) }
             }
             if !standing.namesPath {
                 added += [GitConfiguration.usesPath, GitConfiguration.marker].map {
@@ -191,7 +228,7 @@ public struct GitConfiguration: Sendable, Equatable {
         return changes
     }
 
-    /// What removes the values that ``changes(for:value:in:)`` made, of the user's own file, as far as they are there.
+    /// What removes the values that ``changes(for:program:in:)`` made, of the user's own file, as far as they are there.
     ///
     /// - Parameter origins: only of the sections of these; nil for all.
     public func removals(of origins: [OriginPattern]?) -> [Change] {
@@ -210,7 +247,7 @@ public struct GitConfiguration: Sendable, Equatable {
 
     /// - Parameter helpers: those of one section. An empty value directly before a helper of ours is removed too.
     private func helperRemovals(_ helpers: [Entry]) -> [Change] {
-        let ours = helpers.indices.filter { GitConfiguration.isWritten(helpers[$0].value) }
+        let ours = helpers.indices.filter { GitConfiguration.isOurs(helpers[$0].value) }
         guard let key = helpers.first?.key, !ours.isEmpty else { return [] }
         let kept = helpers.indices.filter { index in
             !ours.contains(index) && !(helpers[index].value.isEmpty && ours.contains(index + 1))
@@ -245,7 +282,7 @@ public struct GitConfiguration: Sendable, Equatable {
         }
     }
 
-    /// The servers whose sections have values that ``changes(for:value:in:)`` made.
+    /// The servers whose sections have values that ``changes(for:program:in:)`` made.
     public var writtenURLs: [String] {
         var seen: Set<String> = []
         return entries.filter { $0.name == GitConfiguration.helper && GitConfiguration.isWritten($0.value) }

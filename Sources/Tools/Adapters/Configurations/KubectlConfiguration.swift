@@ -94,6 +94,9 @@ public struct KubectlConfiguration: Sendable, Equatable {
         }
     }
 
+    /// There is no kubeconfig, or nothing is in it.
+    public var isEmpty: Bool { users.isEmpty && contexts.isEmpty }
+
     public func isAsked(_ context: Context) -> Bool { users.contains { $0.name == context.user && $0.isRingback } }
 
     /// The users that setup made, of one account or all.

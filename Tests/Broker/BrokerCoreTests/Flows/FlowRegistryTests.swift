@@ -230,6 +230,13 @@ import Testing
         let joined = Task { await waiting() }
         _ = await house.broker.receive(try house.provider.consent(second.authorizationURL))
         #expect(await joined.value == nil)
+        // The sign-in that succeeded ends the refusal, also of the next sign-out.
+        _ = try await house.broker.signOut(House.name)
+        #expect(await !house.broker.flowRegistry.wasRefused(House.name))
+        house.clock.advance(by: 1)
+        let third = try await house.broker.signIn(House.name, SignInRequest()).flow
+        _ = try await house.broker.cancel(third.id, isForAll: true)
+        #expect(await house.broker.flowRegistry.wasRefused(House.name))
     }
 
     @Test func `a session that waits for a sign-in starts or joins one and keeps its bound`() async throws {
