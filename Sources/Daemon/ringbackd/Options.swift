@@ -160,7 +160,7 @@ enum StartAdvice {
     static func text(_ error: StateLockError) -> String {
         switch error {
         case .openToOthers(let directory, _): "\(error.text). \(words(for: .remedy(.openToOthers, directory)))"
-        case .untrustedParent(let failure) where failure.reason == .writableByOthers:
+        case .untrustedParent(let failure) where failure.reason == .writableByOthers && isOwn(failure.path):
             "\(error.text). \(words(for: .remedy(.writableByOthers, failure.path)))"
         default: error.text
         }

@@ -74,7 +74,8 @@ extension Places {
         } catch {
             throw PlaceError(
                 reason: "\(error.path) \(error.reason.sentence)",
-                step: error.reason == .writableByOthers ? .remedy(.writableByOthers, error.path) : nil,
+                step: error.reason == .writableByOthers && isOwn(error.path)
+                    ? .remedy(.writableByOthers, error.path) : nil,
                 otherwise: isPrivate
                     ? "Or choose another directory" : "Or choose another place for the socket with --socket PATH")
         }
@@ -107,6 +108,12 @@ struct PlaceError: Error {
 }
 
 func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
+
+/// True if the path is this user's. Root's directories are not to be changed for Ringback.
+func isOwn(_ path: String) -> Bool {
+    var status = stat()
+    return unsafe lstat(path, &status) == 0 && status.st_uid == geteuid()
+}
 
 /// The path of this program's file; nil if the kernel does not say it.
 func executablePath() -> String? {
