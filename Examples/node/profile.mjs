@@ -9,6 +9,10 @@ import { Ringback } from "./ringback.mjs";
 
 const [account, deed, provider] = process.argv.slice(2);
 const app = new Ringback(account);
+if (!account) {
+  console.error("usage: node profile.mjs ACCOUNT [sign-in PROVIDER | sign-out]");
+  process.exit(1);
+}
 
 async function row(session) {
   const url = `${process.env.PROJECT_URL}/rest/v1/profiles?select=*&id=eq.${session.subject}`;
@@ -30,8 +34,8 @@ if (deed === "sign-out") {
 } else if (deed === "sign-in") {
   await show(await app.signIn({ oauth_provider: provider }));
 } else {
-  await app.onAuthStateChange(async (name, data) => {
-    console.log("event:", name, data.state);
+  await app.onAuthStateChange(async (name) => {
+    console.log("event:", name);
     if (["initial_session", "signed_in", "user_updated"].includes(name)) await show(await app.session());
     if (name === "signed_out") {
       await show(null);

@@ -45,11 +45,17 @@ async function read(answer) {
 
 const call = async (method, path, body) => read(await request(method, path, body));
 
+/** The flow, unless it has ended without a session. */
+function ended(flow) {
+  if (!["failed", "cancelled", "expired"].includes(flow?.status)) return flow;
+  throw new Problem(flow.error ?? { title: `The sign-in was ${flow.status}` });
+}
+
 /**
  * Opens the page of a sign-in, or says where to go on. A program is started with `open_url` alone: all users of the machine
  * can read its arguments, and that address works once.
  */
-function begin(flow) {
+async function begin(app, flow) {
   if (flow.words) console.error("The page shows the words:", flow.words);
   if (["code", "email_confirmation"].includes(flow.waiting_for)) {
     return console.error("A message was sent. Go on with it: ringback verify, or the link in it.");
@@ -60,6 +66,9 @@ function begin(flow) {
   if (!shown) throw new Problem(flow.open_url_error ?? { title: "The sign-in has no page to open." });
   const show = () => console.error("Open:", shown);
   if (!flow.open_url) return show();
+  // The account's own browser is started by the daemon. A program may be allowed to sign in and not to see accounts.
+  const { browser } = await app.state().catch(() => ({}));
+  if (browser) return app.openPage(flow).catch(show);
   const opener = spawn("xdg-open", [flow.open_url], { stdio: "ignore", detached: true });
   // Where there is no such program, the person opens the page.
   opener.on("error", show);
@@ -146,9 +155,9 @@ export class Ringback {
   async signIn(fields = {}) {
     let flow = await this.beginSignIn(fields);
     if (flow.status === undefined) return this.session();
-    if (flow.status === "pending") begin(flow);
+    if (flow.status === "pending") await begin(this, flow);
     while (flow.status === "pending") flow = await this.flow(flow, { wait: 30 });
-    if (flow.status !== "completed") throw new Problem(flow.error ?? { title: `The sign-in was ${flow.status}` });
+    ended(flow);
     return this.session();
   }
 
@@ -194,6 +203,8 @@ for (const [name, [route, member]] of Object.entries(ROUTES)) {
       return encodeURIComponent(value?.id ?? value);
     });
     const answer = await this.request(method, own, given[0]);
+    // The sign-in may have failed by the request.
+    if (["verify", "resend", "complete"].includes(name)) ended(name === "complete" ? answer.flow : answer);
     return member ? answer[member] : answer;
   };
 }

@@ -121,6 +121,7 @@ const flow = {
   id: "f1", account: "app", method: "browser", status: "pending", expires_at: 1, waiting_for: "callback",
   authorization_url: "https://id.example.org/", open_url: "http://127.0.0.1:1/start/k",
 };
+const account = { name: "app", provider: "supabase", state: "authenticated", source: "" };
 const page = { ...flow, method: "page", waiting_for: "page", authorization_url: undefined, words: "amber otter" };
 const code = { ...page, method: "otp", waiting_for: "code", open_url: undefined, words: undefined };
 const device = { ...code, method: "device", waiting_for: "device", user_code: "A-B", verification_uri: "https://id.example.org/d" };
@@ -133,28 +134,40 @@ test("the client", async () => {
   assert.strictEqual(await app.accessToken(), "at-1");
   assert.strictEqual(await app.session(), null);
   assert.strictEqual(await app.accessToken(), null);
-  answers = [[201, flow], [200, flow], [200, { ...flow, status: "completed" }], [200, session]];
+  answers = [[201, flow], [200, account], [200, flow], [200, { ...flow, status: "completed" }], [200, session]];
   assert.strictEqual((await app.signIn({ oauth_provider: "google" })).subject, "s");
   const [said, shown] = [console.error, []];
   console.error = (...words) => shown.push(words.join(" "));
-  for (const [begun, line] of [
-    [page, /amber otter/], [code, /A message was sent/], [device, /https:\/\/id.example.org\/d and enter: A-B/],
-    [{ ...flow, open_url: undefined, open_url_error: refused }, /^Open: https:\/\/id.example.org\/$/],
+  const own = { ...account, browser: ["firefox", "-P", "work"] };
+  const address = /^Open: https:\/\/id.example.org\/$/;
+  for (const [begun, line, ...more] of [
+    [page, /amber otter/, [403, refused]], [code, /A message was sent/],
+    [device, /https:\/\/id.example.org\/d and enter: A-B/],
+    [{ ...flow, open_url: undefined, open_url_error: refused }, address],
+    // The account's own browser, which the daemon starts; no other one takes its place.
+    [page, /amber otter/, [200, own], [200, page]], [flow, address, [200, own], [409, refused]],
   ]) {
-    answers = [[201, begun], [200, { ...begun, status: "completed" }], [200, session]];
+    answers = [[201, begun], ...more, [200, { ...begun, status: "completed" }], [200, session]];
     assert.strictEqual((await app.signIn()).subject, "s");
     assert.match(shown.pop(), line);
   }
   console.error = said;
   answers = [[201, { ...page, open_url: undefined, words: undefined, open_url_error: refused }]];
   await assert.rejects(app.signIn(), (problem) => problem instanceof Problem && problem.code === "policy_denied");
-  answers = [[200, { name: "app", provider: "supabase", state: "authenticated" }], [200, session]];
+  answers = [[200, account], [200, session]];
   assert.strictEqual((await app.signIn()).subject, "s");
-  answers = [[201, flow], [200, { ...flow, status: "failed", error: refused }]];
+  answers = [[201, flow], [200, account], [200, { ...flow, status: "failed", error: refused }]];
   await assert.rejects(app.signIn(), (problem) => problem instanceof Problem && problem.code === "policy_denied");
-  answers = [[201, flow], [200, { ...flow, status: "expired" }], [403, refused]];
+  answers = [[201, flow], [200, account], [200, { ...flow, status: "expired" }], [403, refused]];
   await assert.rejects(app.signIn(), /expired/);
   await assert.rejects(app.signOut(), /No\./);
+  // A sign-in may fail by a right code, as one of another user than the account's.
+  const failed = { ...code, status: "failed", error: refused };
+  answers = [[200, failed], [200, failed], [200, { flow: failed }], [200, code]];
+  for (const deed of [() => app.verify(code, { code: "123456" }), () => app.resend(code), () => app.complete({ url: "app:/" })]) {
+    await assert.rejects(deed(), (problem) => problem instanceof Problem && problem.code === "policy_denied");
+  }
+  assert.strictEqual((await app.resend(code)).status, "pending");
 });
 
 test("the app", async () => {
@@ -181,10 +194,17 @@ test("the app with a code", async () => {
   const lines = new PassThrough();
   Object.defineProperty(process, "stdin", { value: lines });
   const wrongCode = { title: "No", status: 401, code: "invalid_credentials", recovery: "none", user_message: "Invalid code." };
-  answers = [[201, code], [401, wrongCode], [200, code], [200, { ...code, status: "completed" }], [200, session]];
-  lines.end("1\n\n123456\n");
+  const shortCode = { title: "No", status: 400, code: "validation_failed", recovery: "none", detail: "code: not a code." };
+  answers = [[201, code], [401, wrongCode], [400, shortCode], [200, code], [200, { ...code, status: "completed" }], [200, session]];
+  const said = [];
+  const log = console.log;
+  console.log = (...words) => said.push(words.join(" "));
+  lines.end("000000\n1\n\n123456\n");
   process.argv.splice(2, Infinity, "app", "+4915112345678");
   await import("./phone.mjs?1");
+  console.log = log;
+  assert.deepStrictEqual(said, ["A code was sent to +4915112345678.", "Invalid code.", "code: not a code.",
+    "Another code was sent.", "signed in: s"]);
   answers = [[200, { name: "app", provider: "supabase", state: "unauthenticated", source: "", had_session: true }]];
   process.argv.splice(2, Infinity, "app", "sign-out");
   await import("./phone.mjs?2");
@@ -224,7 +244,7 @@ test("nothing is asked, sent or read that is not described", () => {
   assert.deepStrictEqual(wrong, []);
   // What there is to see was seen.
   for (const name of ["Session.access_token", "Session.subject", "Flow.status", "Beginning.open_url", "Problem.code",
-    "error.user_message", "signed_in event.state"]) {
+    "error.user_message", "deep_link event.url"]) {
     assert.ok(read.has(name), `${name} of ${[...read]}`);
   }
 });

@@ -8,6 +8,7 @@ It needs the package ringback: python3-ringback, or `pip install ./Clients/pytho
 """
 
 import sys
+from contextlib import suppress
 
 from ringback import Broker, Flow, NoDaemon, RingbackError
 
@@ -15,19 +16,17 @@ from ringback import Broker, Flow, NoDaemon, RingbackError
 def enter_code(broker: Broker, flow: Flow) -> None:
     """Takes lines until one is the code that the flow waits for."""
     for line in sys.stdin:
-        code = line.strip()
         try:
-            flow = broker.verify(flow, code) if code else broker.resend(flow)
+            if code := line.strip():
+                broker.verify(flow, code)
+                return
+            broker.resend(flow)
+            print("Another code was sent.", flush=True)
         except RingbackError as error:
             # The next line may be right, or come later.
-            if error.code not in ("invalid_credentials", "rate_limited"):
+            if error.code not in ("invalid_credentials", "rate_limited", "validation_failed"):
                 raise
             print(error.user_message or error, flush=True)
-        else:
-            if flow["status"] == "completed":
-                return
-            print("Another code was sent.", flush=True)
-    broker.cancel(flow)
     sys.exit("there was no right code")
 
 
@@ -39,13 +38,21 @@ def main(account: str, phone: str) -> None:
     flow = broker.sign_in(account, "otp", phone=phone)
     if flow["status"] == "pending":
         print(f"A code was sent to {phone}.", flush=True)
-        enter_code(broker, flow)
+        try:
+            enter_code(broker, flow)
+        except BaseException:
+            # While it is pending, another sign-in is refused.
+            with suppress(RingbackError, NoDaemon):
+                broker.cancel(flow)
+            raise
     session = broker.session(account, include="user")
     print("signed in:", session.get("user", {}).get("phone") or session["subject"])
 
 
 if __name__ == "__main__":
     try:
-        main(*sys.argv[1:])
+        main(*sys.argv[1:]) if len(sys.argv) == 3 else sys.exit(__doc__)
     except (RingbackError, NoDaemon) as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -32,8 +32,7 @@ def show(session: Session | None) -> None:
     url = f"{os.environ['PROJECT_URL']}/rest/v1/profiles?select=*&id=eq.{session['subject']}"
     headers = {"apikey": os.environ["PROJECT_KEY"], "Authorization": "Bearer " + session["access_token"]}
     with urlopen(Request(url, headers=headers), timeout=20) as answer:
-        rows = json.load(answer) or [None]
-    print("profile:", json.dumps(rows[0], sort_keys=True), flush=True)
+        print("profile:", json.dumps(next(iter(json.load(answer)), None), sort_keys=True), flush=True)
 
 
 def main(account: str, deed: str = "", provider: str = "") -> None:
@@ -45,7 +44,7 @@ def main(account: str, deed: str = "", provider: str = "") -> None:
     if deed:
         return show(current(broker, account))
     for event in broker.events(account):
-        print("event:", event.name, event.data["state"], flush=True)
+        print("event:", event.name, flush=True)
         if event.name == "signed_out":
             return show(None)
         if event.name in ("initial_session", "signed_in", "user_updated"):
@@ -55,6 +54,6 @@ def main(account: str, deed: str = "", provider: str = "") -> None:
 
 if __name__ == "__main__":
     try:
-        main(*sys.argv[1:])
+        main(*sys.argv[1:]) if len(sys.argv) in (2, 3, 4) else sys.exit(__doc__)
     except (RingbackError, NoDaemon) as error:
         sys.exit(str(error))

@@ -170,6 +170,32 @@ class BrokerTests(unittest.TestCase):
                 self.assertIn("version", self.broker.status())
 
 
+class OwnBrowserTests(unittest.TestCase):
+    """An account with a browser of its own."""
+
+    def sign_in(self, browser, show):
+        stage = Stage(f"{WORK}browser = {json.dumps(browser)}\n")
+        self.addCleanup(stage.close)
+        with patch("webbrowser.open") as other:
+            flow = Broker(stage.socket).sign_in("work", show=show)
+        self.assertEqual(flow["status"], "completed")
+        other.assert_not_called()
+
+    def test_it_is_started_by_the_daemon(self):
+        shown = []
+        self.sign_in(["curl", "-sSLf", "{url}"], shown.append)
+        self.assertEqual(shown, [])
+
+    def test_no_other_one_takes_its_place(self):
+        shown = []
+
+        def show(line):
+            shown.append(line)
+            browser(line.removeprefix("Open: "))
+        self.sign_in(["ringback-test-no-such-browser"], show)
+        self.assertEqual(len(shown), 1)
+
+
 class KeepRedirect(urllib.request.HTTPRedirectHandler):
     """A browser that stops at the callback."""
 

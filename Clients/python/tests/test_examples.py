@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
@@ -86,6 +87,10 @@ class ExampleTests(unittest.TestCase):
             child.stdin.write("000000\n")
             child.stdin.flush()
             self.assertEqual(child.stdout.readline(), "Invalid code. Please try again.\n")
+            # One that is too short is a wrong line, too.
+            child.stdin.write("12345\n")
+            child.stdin.flush()
+            self.assertRegex(child.stdout.readline(), r"^\S.*\S\n$")
             out, err = child.communicate(f"{STAGE.code()}\n", timeout=60)
             self.assertEqual(out.replace("+", ""), f"signed in: {number[1:]}\n", err)
             self.assertEqual(self.run_to_the_end([*app, "sign-out"]), (["nobody is signed in"], ""))
@@ -94,8 +99,50 @@ class ExampleTests(unittest.TestCase):
             self.assertEqual(out[1:], ["A message was sent already. Please wait a minute before the next one.",
                                        "Invalid code. Please try again."])
             self.assertIn("there was no right code", err)
-            self.assertEqual(Broker(STAGE.socket).account("app")["state"], "unauthenticated")
+            self.assertNotIn("flow", Broker(STAGE.socket).account("app"))
         self.for_each("phone", run)
+
+    def test_a_code_of_another_user_fails_and_leaves_no_sign_in(self):
+        numbers = iter(range(4915112346000, 4915112346999))
+        broker = Broker(STAGE.socket)
+        broker.sign_in("app", "anonymous")
+
+        def run(app):
+            child = self.start([*app, f"+{next(numbers)}"])
+            child.stdout.readline()
+            out, err = child.communicate(f"{STAGE.code()}\n", timeout=60)
+            self.assertEqual((child.returncode, out), (1, ""))
+            self.assertIn("Nothing was changed", err)
+            self.assertNotIn("Traceback", err)
+            self.assertNotIn("flow", broker.account("app"))
+        self.for_each("phone", run)
+
+    def test_an_interrupt_cancels_the_sign_in(self):
+        numbers = iter(range(4915112347000, 4915112347999))
+
+        def run(app):
+            child = self.start([*app, f"+{next(numbers)}"])
+            child.stdout.readline()
+            # The app has read a line, so that it handles the signal.
+            child.stdin.write("000000\n")
+            child.stdin.flush()
+            child.stdout.readline()
+            child.send_signal(signal.SIGINT)
+            child.wait(timeout=60)
+            child.communicate()
+            self.assertEqual(child.returncode, 130)
+            self.assertNotIn("flow", Broker(STAGE.socket).account("app"))
+        self.for_each("phone", run)
+
+    def test_usage_is_shown_where_an_argument_is_missing(self):
+        def run(app):
+            child = self.start(app[:-1])
+            out, err = child.communicate(timeout=60)
+            self.assertEqual((child.returncode, out), (1, ""))
+            self.assertIn("sign-out", err)
+            self.assertNotRegex(err, r"Traceback|\n +at ")
+        for name in ["phone", "profile"]:
+            self.for_each(name, run)
 
     def test_the_programs_of_the_readme(self):
         with open(os.path.join(ROOT, "Clients/python/README.md")) as file:

@@ -54,6 +54,13 @@ class ProjectTests(unittest.TestCase):
         self.assertEqual(self.broker.verify(flow, STAGE.code())["status"], "completed")
         self.assertEqual(self.broker.user("app")["phone"].lstrip("+"), "4915112345678")
 
+    def test_a_code_of_another_user_is_an_error_and_changes_nothing(self):
+        self.sign_up("mira2@example.org")
+        flow = self.broker.sign_in("app", "otp", email="other@example.org")
+        self.expect("state_conflict", self.broker.verify, flow, STAGE.code("mailbox"))
+        self.assertEqual(self.broker.user("app")["email"], "mira2@example.org")
+        self.expect("flow_expired", self.broker.resend, flow)
+
     def test_a_code_by_mail(self):
         flow = self.broker.sign_in("app", "otp", email="otto@example.org")
         self.assertEqual(self.broker.verify(flow, STAGE.code("mailbox"))["status"], "completed")

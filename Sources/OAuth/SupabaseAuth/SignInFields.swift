@@ -65,18 +65,20 @@ public struct PhoneNumber: Sendable, Hashable {
     /// With the plus sign, as users and apps see it.
     public var text: String { "+\(digits)" }
 
-    /// White space and a plus sign at the start are removed; the rest must be 7 to 15 digits that do not start with
-    /// zero. The server accepts even two digits, but no number with a country code is that short. Dashes and
+    /// White space is removed; a plus sign must be left, and 7 to 15 digits that do not start with zero. The server
+    /// accepts even two digits, but no number with a country code is that short. It also accepts a number without a
+    /// plus sign: then one that is written without its country code would be a number of another country. Dashes and
     /// parentheses are rejected, as by the server. Throws for `phone`.
     public init(parsing input: String) throws(FieldError) {
         var digits = input.filter { !$0.isWhitespace }
         guard !digits.isEmpty else { throw FieldError(field: "phone", reason: "missing") }
-        if digits.hasPrefix("+") { digits.removeFirst() }
-        guard (7...15).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+        let isInternational = digits.removeFirst() == "+"
+        guard isInternational, (7...15).contains(digits.utf8.count),
+            digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             digits.utf8.first != UInt8(ascii: "0")
         else {
             throw FieldError(
-                field: "phone", reason: "not a number with its country code, such as +4915112345678 (E.164)")
+                field: "phone", reason: "not a number with + and its country code, such as +4915112345678 (E.164)")
         }
         self.digits = digits
     }

@@ -79,7 +79,7 @@ final class SandboxProvider: Sendable {
                 endpoint.isSupabase
                 ? state.supabase.answer(request, endpoint, upstream: &state.server, at: now)
                 : state.server.answer(request, endpoint, at: now)
-            let sent = state.supabase.mail.messages(after: last).map(\.line)
+            let sent = state.supabase.mail.messages(after: last).map(\.line) + state.supabase.mail.takeUnsent()
             return (response, state.server.issuer.counters[.rotations] > before, sent, state.options.announce)
         }
         sent.forEach(announce)

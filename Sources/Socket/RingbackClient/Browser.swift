@@ -4,11 +4,9 @@ import RingbackBase
 /// Opens a sign-in page in the user's browser. The URL comes from a provider, so it may be hostile: it must be one that
 /// a browser only shows (https, or http on loopback), and it is never passed to a shell.
 public enum Browser {
-    /// Opens the URL by the programs named in `BROWSER`, or by `xdg-open`. False if it may not, or if none starts.
-    public static func open(_ url: String) -> Bool { open(url, in: nil) }
-
-    /// As ``open(_:)``, by the account's `browser` where it has one.
-    package static func open(_ url: String, in browser: [String]?) -> Bool {
+    /// Opens the URL by ``Account/browser`` where the account has one, else by the programs named in `BROWSER`, or by
+    /// `xdg-open`. False if it may not, or if none starts.
+    public static func open(_ url: String, in browser: [String]? = nil) -> Bool {
         guard let pid = start(url, in: browser) else { return false }
         return Subprocess.forget(pid)
     }

@@ -188,6 +188,26 @@ import Testing
         }
     }
 
+    @Test func `supabase enroll after an unfinished one says what can be done with that`() async throws {
+        try await Stage.playSignedUp { stage in
+            try await stage.ringback("supabase", "enroll", "app", "--no-verify", status: 0)
+            try await stage.ringback(
+                "supabase", "enroll", "app", "--no-verify", status: 1, out: "",
+                says: "ringback supabase verify-factor app", "ringback supabase remove-factor app", "--name NAME")
+            try await stage.ringback("supabase", "enroll", "app", "--no-verify", "--name", "two", status: 0)
+        }
+    }
+
+    @Test func `a number without a plus sign gets no message`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.ringback(
+                "login", "app", "--method", "otp", "--phone", "4155550155", status: 64, out: "",
+                says: "with + and its country code")
+            let sent = try await stage.sandbox.request("GET", "/supabase/sandbox/messages").json
+            #expect(sent["letters"] == [])
+        }
+    }
+
     @Test func `supabase enroll --phone adds a phone, and a narrow terminal shows no QR code`() async throws {
         try await Stage.playSignedUp { stage in
             let narrow = try stage.terminal("supabase", "enroll", "app", "--no-verify", "--name", "one", columns: 30)
@@ -226,6 +246,11 @@ import Testing
             try await stage.ringback(
                 "login", "work", "--method", "password", "--email", "alice@example.org", stdin: "x\n", status: 1,
                 says: "has no sign-in method “password”")
+            // Nothing is asked for what the account does not have.
+            try await stage.ringback(
+                "login", "work", "--method", "otp", status: 1, out: "", says: "has no sign-in method “otp”")
+            try await stage.ringback(
+                "login", "work", "--method", "password", status: 1, out: "", says: "has no sign-in method “password”")
         }
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import RingbackBase
 import Testing
 
@@ -45,6 +46,20 @@ import Testing
         ]
         #expect(await visitor.control(settings).json["settings"] == settings)
         #expect(await visitor.control(["reset": true]).json["settings"]?["algorithm"] == "ES256")
+    }
+
+    @Test func `the page about the sandbox names each switch, and no other`() async throws {
+        let page = SupabaseVector.folder.appending(path: "../../../../docs/sandbox.md")
+        let rows = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").filter { $0.hasPrefix("| `") }
+        let named = Set(rows.flatMap { row in row.dropFirst().prefix { $0 != "|" }.matches(of: /`(\w+)`/).map(\.1) })
+        for setting in try #require(await visitor.get("/sandbox/control").json["settings"]?.object).members {
+            #expect(named.contains(setting.name[...]), "\(setting.name)")
+        }
+        for name in named {
+            let answer = await visitor.control([String(name): .null])
+            #expect(
+                answer.json["error_description"]?.string?.hasSuffix("is not a key of this document") != true, "\(name)")
+        }
     }
 
     @Test func `a reset forgets everything, before the rest of the document`() async throws {

@@ -71,6 +71,33 @@ import Testing
         #expect(page.contains(try #require(announced.first?.split(separator: " ").last)))
     }
 
+    @Test(arguments: [
+        ("recover", #"{"email":"alice@example.org"}"#, "no mail to alice@example.org: the project has no such user"),
+        ("resend", #"{"type":"sms","phone":"14155550100"}"#, "no SMS to 14155550100: the project has no such user"),
+        (
+            "resend", #"{"type":"signup","email":"mira@example.org"}"#,
+            "no mail to mira@example.org: nothing of the user waits to be confirmed"
+        ),
+        (
+            "signup", #"{"email":"mira@example.org","password":"a long password"}"#,
+            "no mail to mira@example.org: the user has signed up already"
+        ),
+    ]) func `a message that the response only pretends to have sent is announced as missing`(
+        path: String, body: String, line: String
+    ) async throws {
+        let lines = Mutex<[String]>([])
+        var options = SandboxOptions()
+        options.announce = { line in lines.withLock { $0.append(line) } }
+        var visitor = Visitor(options)
+        visitor.prefix = "/supabase"
+        await visitor.control(["supabase": ["autoconfirm": false, "users": [["email": "mira@example.org"]]]])
+        let answer = await visitor.send(
+            "POST", "/supabase/auth/v1/\(path)", fields: [("apikey", "sb_publishable_sandbox")],
+            body: Array(body.utf8))
+        #expect(answer.status == 200, "\(answer)")
+        #expect(lines.withLock { $0 } == [line])
+    }
+
     @Test func `every issuer has a project of its own`() async throws {
         await visitor.control(["supabase": ["anonymous": false]])
         #expect(await call("POST", "signup", [:]).status == 422)

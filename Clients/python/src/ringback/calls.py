@@ -4,7 +4,7 @@ import json
 import os
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -38,6 +38,8 @@ class Call:
     take: str | None = None
     # How long the daemon may wait before it answers, in seconds.
     waits: float = 60
+    # Raises for a result that is an error.
+    check: Callable[[Any], object] | None = None
 
     def request(self, application: str | None, accept: str = "*/*") -> bytes:
         """The bytes of an HTTP/1.1 request."""
@@ -57,7 +59,7 @@ class Call:
         return "\r\n".join([*lines, "", ""]).encode("ascii") + content
 
     def result(self, status: int, fields: Mapping[str, str], content: bytes) -> Any:
-        """What an answer means. Raises RingbackError for every status that is not a success."""
+        """What an answer means. Raises RingbackError for every status that is not a success, and what `check` raises."""
         is_json = "json" in fields.get("content-type", "json")
         try:
             answer = json.loads(content or b"{}") if is_json else content.decode()
@@ -66,7 +68,10 @@ class Call:
         members: dict[str, Any] = answer if isinstance(answer, dict) else {}
         if not 200 <= status < 300:
             raise RingbackError(status, members)
-        return answer if self.take is None else members[self.take]
+        result = answer if self.take is None else members[self.take]
+        if self.check is not None:
+            self.check(result)
+        return result
 
 
 def _text(value: Any) -> str:

@@ -36,6 +36,20 @@ def _as_link(event: Event) -> Link | None:
     return data if event.name == "deep_link" else None
 
 
+def _ended(flow: Flow) -> Flow:
+    """The flow, unless it has ended without a session: then RingbackError."""
+    if flow["status"] in ("pending", "completed"):
+        return flow
+    problem: Any = flow.get("error") or {
+        "code": f"flow_{flow['status']}", "title": f"The sign-in is {flow['status']}.", "recovery": "sign_in"}
+    raise RingbackError(int(problem.get("status", 410)), problem)
+
+
+def _ended_by_callback(result: CallbackResult) -> None:
+    if "flow" in result:
+        _ended(result["flow"])
+
+
 class Operations:
     """The methods of `Broker` and `AsyncBroker`."""
 
@@ -134,8 +148,8 @@ class Operations:
                 **members: Unpack[SignInMembers]) -> Steps[Flow]:
         """Signs in. Raises RingbackError if that fails.
 
-        A sign-in in the browser or on another device is waited for: `open` opens its page (True: the browser; or a
-        function that gets the address), and `show` gets what the user has to read, line by line. If the wait is
+        A sign-in in the browser or on another device is waited for: `open` opens its page (True: the account's browser,
+        which the daemon starts, or else the default one; or a function that gets the address), and `show` gets what the user has to read, line by line. If the wait is
         interrupted, the sign-in is cancelled. With `open=False` nothing is opened, shown or waited for.
 
         A sign-in that waits for a code or a mail is returned as it is, with the status `pending`: go on with `verify`, or
@@ -162,13 +176,14 @@ class Operations:
     def flow(self, flow: Flow | str, *, wait: int | None = None) -> Flow:
         """A flow, once it has left `pending` or `wait` seconds are over."""
 
-    @route("POST /v1/flows/{flow}/verify")
+    @route("POST /v1/flows/{flow}/verify", check=_ended)
     def verify(self, flow: Flow | str, code: str | None = None, *, token_hash: str | None = None,
                email: str | None = None, phone: str | None = None, credential: Mapping[str, Any] | None = None,
                type: Literal["email_change", "phone_change"] | None = None) -> Flow:
-        """Gives a flow the code that it waits for. A wrong one is a RingbackError, and may be followed by another."""
+        """Gives a flow the code that it waits for. A wrong one is a RingbackError, and may be followed by another. So is
+        a sign-in that fails by it, as one of another user than the account's: then the flow has ended."""
 
-    @route("POST /v1/flows/{flow}/resend")
+    @route("POST /v1/flows/{flow}/resend", check=_ended)
     def resend(self, flow: Flow | str, *, captcha_token: str | None = None) -> Flow:
         """Sends the message with the code again; not before `resend_after` of the flow."""
 
@@ -180,9 +195,10 @@ class Operations:
     def cancel(self, flow: Flow | str, *, all: bool | None = None) -> Flow:
         """Takes back one sign-in call; the flow is cancelled when none is left. `all`: for every caller."""
 
-    @route("POST /v1/callbacks")
+    @route("POST /v1/callbacks", check=_ended_by_callback)
     def complete(self, url: str, *, notify: bool | None = None) -> CallbackResult:
-        """Passes on the address of a callback, or a link, that came by another way than the daemon's own."""
+        """Passes on the address of a callback, or a link, that came by another way than the daemon's own. RingbackError if
+        the sign-in fails by it."""
 
     @route(f"DELETE {ACCOUNT}/session")
     def sign_out(self, account: str, *, scope: Literal["local", "global", "others"] | None = None,
@@ -326,15 +342,6 @@ def _default(accounts: list[Account]) -> str:
     raise ValueError(f"which account: {', '.join(chosen) or 'there is none'}")
 
 
-def _ended(flow: Flow) -> Flow:
-    """A flow that has left `pending`. Raises if it has no session."""
-    if flow["status"] == "completed":
-        return flow
-    problem: Any = flow.get("error") or {
-        "code": f"flow_{flow['status']}", "title": f"The sign-in is {flow['status']}.", "recovery": "sign_in"}
-    raise RingbackError(int(problem.get("status", 410)), problem)
-
-
 def _waited(flow: Flow | str) -> Steps[Flow]:
     while True:
         found: Flow = yield Operations.flow.call(flow, wait=60)
@@ -354,7 +361,7 @@ def _bring_on(flow: Flow, open: Open, show: Show) -> Steps[Flow]:
         if "user_code" in flow:
             show(f"Open: {flow['verification_uri']} and enter: {flow['user_code']}")
         else:
-            yield from _opened(flow, webbrowser.open if open is True else open, show)
+            yield from _opened(flow, open, show)
         found = yield from _waited(flow)
     except GeneratorExit:
         raise
@@ -365,13 +372,30 @@ def _bring_on(flow: Flow, open: Open, show: Show) -> Steps[Flow]:
     return _ended(found)
 
 
-def _opened(flow: Flow, open: Callable[[str], object], show: Show) -> Steps[None]:
+def _opened(flow: Flow, open: Open, show: Show) -> Steps[None]:
     """A program is started with `open_url` alone: every user of the machine can read its arguments, and that address works
     once. The other one is to be shown. A page of Ringback itself has no other address."""
-    if "open_url" in flow and (yield functools.partial(open, flow["open_url"])) is not False:
+    if "open_url" in flow and (yield from _started(flow, open)):
         return
     shown = flow.get("authorization_url") or flow.get("open_url")
     if shown is None:
         problem: Any = flow.get("open_url_error") or {"code": "method_unsupported", "title": "There is no page to open."}
         raise RingbackError(int(problem.get("status", 409)), problem)
     show(f"Open: {shown}")
+
+
+def _started(flow: Flow, open: Open) -> Steps[bool]:
+    """False if no browser was started. An account's own browser, which the daemon starts, is not replaced by another one,
+    where another user may be signed in."""
+    if callable(open):
+        return (yield functools.partial(open, flow["open_url"])) is not False
+    account: Account | None = None
+    # A program may be allowed to sign in and not to see accounts.
+    with suppress(RingbackError):
+        account = yield Operations.account.call(flow["account"])
+    if account is None or "browser" not in account:
+        return bool((yield functools.partial(webbrowser.open, flow["open_url"])))
+    with suppress(RingbackError):
+        yield Operations.open_page.call(flow)
+        return True
+    return False

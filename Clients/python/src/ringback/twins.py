@@ -29,9 +29,10 @@ class Awaits:
 class Row:
     """A route of the API, and the function whose parameters are its names, its query and its body's members."""
 
-    def __init__(self, words: str, function: Callable[..., Any], take: str | None, body: str | None):
+    def __init__(self, words: str, function: Callable[..., Any], take: str | None = None, body: str | None = None,
+                 check: Callable[[Any], object] | None = None):
         self.method, self.path = words.split()
-        self.take, self.body, self.function = take, body, function
+        self.take, self.body, self.check, self.function = take, body, check, function
         signature = inspect.signature(function)
         self.signature = signature.replace(parameters=list(signature.parameters.values())[1:])
         self.names = [name for name in self.signature.parameters if f"{{{name}}}" in self.path]
@@ -51,12 +52,12 @@ class Row:
         waits = 3600 if given.get("sign_in") or given.get("interactive") else 60 + max(
             given.get("wait") or 0, given.get("timeout") or 0)
         if self.method in ("GET", "DELETE"):
-            return Call(self.method, path, given, take=self.take, waits=waits)
+            return Call(self.method, path, given, take=self.take, waits=waits, check=self.check)
         # Of all routes with a body, the only member of a query.
         query = {"consent": given.pop("consent", None)}
         if self.body is not None:
             given = given.get(self.body) or {}
-        return Call(self.method, path, query, given, take=self.take, waits=waits)
+        return Call(self.method, path, query, given, take=self.take, waits=waits, check=self.check)
 
 
 def _identifier(value: Any) -> str:
@@ -96,12 +97,13 @@ Both: TypeAlias = Twin[P, Result, Coroutine[Any, Any, Result]]
 Stream: TypeAlias = Twin[P, Generator[Result, None, None], AsyncGenerator[Result, None]]
 
 
-def route(words: str, *, take: str | None = None, body: str | None = None
+def route(words: str, *, take: str | None = None, body: str | None = None,
+          check: Callable[[Any], object] | None = None
           ) -> Callable[[Callable[Concatenate[Any, P], Result]], Both[P, Result]]:
     """A method that is one request; the function has no code. `take`: the member of the answer that is the result.
-    `body`: the parameter that is the whole body."""
+    `body`: the parameter that is the whole body. `check` raises for a result that is an error."""
     def made(function: Callable[Concatenate[Any, P], Result]) -> Both[P, Result]:
-        row = Row(words, function, take, body)
+        row = Row(words, function, take, body, check)
         return Twin(function, lambda client, *given, **named: client._run(row.call(*given, **named)), row)
     return made
 
@@ -110,7 +112,7 @@ def stream(words: str, read: Callable[[Event], Result | None]
            ) -> Callable[[Callable[Concatenate[Any, P], Result]], Stream[P, Result]]:
     """A method that gives one event of a route after the other, as `read` sees it: None is left out."""
     def made(function: Callable[Concatenate[Any, P], Result]) -> Stream[P, Result]:
-        row = Row(words, function, None, None)
+        row = Row(words, function)
         return Twin(function, lambda client, *given, **named: client._follow(row.call(*given, **named), read), row)
     return made
 

@@ -41,7 +41,10 @@ do {
     } else if arguments.contains("sign-in") {
         if case .pending(let flow) = try await ringback.signIn(account, with: .browser(arguments.last)) {
             // A browser is started with openURL only: other users can read what a program is started with.
-            if flow.openURL.map({ Browser.open($0) }) != true, let page = flow.authorizationURL { print("Open:", page) }
+            let own = try await ringback.account(account).browser
+            if flow.openURL.map({ Browser.open($0, in: own) }) != true, let page = flow.authorizationURL {
+                print("Open:", page)
+            }
             try await ringback.wait(for: flow)
         }
         try await show(try await ringback.session(account))

@@ -43,12 +43,8 @@ public struct AccountView: Sendable {
     /// `pending` or `refused`, for a signed-out session that the provider has not revoked.
     public let revocation: RevocationState?
 
-    /// The signed-in user: an address, a number or a name, else the subject; nil without a session. Some providers
-    /// return an empty address for users without one.
-    public var who: String? {
-        guard let subject else { return nil }
-        return ["email", "phone", "name"].lazy.compactMap { user?[$0]?.string }.first { !$0.isEmpty } ?? subject
-    }
+    /// How the signed-in user is named in messages; nil without a session.
+    public var who: String? { subject.flatMap { Session.name(of: user, $0) } }
 }
 
 /// Which token of a session a caller requests.

@@ -223,8 +223,13 @@ struct Closed: Sendable {
 }
 
 extension Session {
-    /// How the user is named in messages; nil for a user without an address or a subject.
-    public var displayName: String? { user?["email"]?.string ?? subject }
+    /// How the user is named in messages; nil for a user about whom nothing is known.
+    public var displayName: String? { Session.name(of: user, subject) }
+
+    /// An address, a number or a name, else the subject. Some providers return an empty address for users without one.
+    static func name(of user: JSONObject?, _ subject: String?) -> String? {
+        ["email", "phone", "name"].lazy.compactMap { user?[$0]?.string }.first { !$0.isEmpty } ?? subject
+    }
 
     /// Where several directories share a provider, a subject is unique only within its issuer.
     public func isSameUser(as other: Session) -> Bool {

@@ -46,7 +46,7 @@ struct Events: AccountNaming {
             TimeText.timeOfDay(data["at"]?.integer ?? TimeText.now()),
             data["account"]?.string ?? data["scheme"]?.string, event.name,
             data["state"]?.string.map { Account.State(rawValue: $0).text },
-            data["user"]?["email"]?.string ?? data["subject"]?.string,
+            User(reading: data["user"]).flatMap { $0.email ?? $0.phone } ?? data["subject"]?.string,
             data["ends_at"]?.integer.map { "ends in \(TimeText.span($0 - TimeText.now()))" },
             data["program"]?["text"]?.string, data["decision"]?.string, data["reason"]?.string,
             data["seconds"]?.integer.map { "after \(TimeText.span($0))" },

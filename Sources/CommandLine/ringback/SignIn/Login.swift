@@ -66,9 +66,15 @@ struct Login: DaemonVerb, AccountNaming {
             (name, known) = (upstream, try? calls.account(upstream))
         }
         account = name
+        let hasMethod = way.method.isForEveryAccount || known?["provider"]?.string ?? "supabase" == "supabase"
+        // Otherwise nothing is asked for: the daemon says which methods the account has.
+        if hasMethod { try way.checkUser() }
         if let known, isHeld(known) { return showHeld(name, known) }
         do throws(RingbackError) {
-            let signedIn = try finish(signIn(name, interruption, known), calls)
+            let fields: JSONObject =
+                try hasMethod
+                ? way.fields(SecretInput(interruption: interruption)) : ["method": way.method.rawValue]
+            let signedIn = try finish(signIn(name, known, fields), calls)
             json.print(signedIn, or: SignInRun.result(name, signedIn))
             showHints(name, signedIn)
             if !json.isWanted { SameUser.warn(name, signedIn) }
@@ -124,12 +130,10 @@ struct Login: DaemonVerb, AccountNaming {
         }
     }
 
-    private func signIn(
-        _ account: String, _ interruption: Interruption, _ known: JSON?
-    ) throws(RingbackError) -> SignInRun {
+    private func signIn(_ account: String, _ known: JSON?, _ fields: JSONObject) -> SignInRun {
         var run = SignInRun(
-            account: account, opensBrowser: !noBrowser, fields: try way.fields(SecretInput(interruption: interruption)),
-            timeout: timeout, mayChooseDevice: way.isLeftOpen && !noBrowser && callbackPort == nil, showsQR: !noQr,
+            account: account, opensBrowser: !noBrowser, fields: fields, timeout: timeout,
+            mayChooseDevice: way.isLeftOpen && !noBrowser && callbackPort == nil, showsQR: !noQr,
             codeFD: way.codeFD, credentialFD: way.credentialFD, waitsWithoutInput: way.wait, known: known)
         if switchSubject { run.fields["switch_subject"] = true }
         if replace { run.fields["replace"] = true }

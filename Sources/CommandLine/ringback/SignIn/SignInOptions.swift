@@ -27,7 +27,7 @@ struct SignInOptions: ParsableArguments {
     var from: String?
 
     @Option(help: "The email address of the user who signs in or gets the message.") var email: String?
-    @Option(help: .value("number", "The user's phone number with its country code.")) var phone: String?
+    @Option(help: .value("number", "The user's phone number with + and its country code.")) var phone: String?
     @Option(help: "How a code is sent to the phone.") var channel: Channel?
     @Option(help: "sso: the domain of the organization's addresses.") var domain: String?
     @Option(help: .value("id", "sso: its id.")) var providerID: String?
@@ -66,24 +66,31 @@ struct SignInOptions: ParsableArguments {
         if let option = given.first(where: { !method.options.contains($0) }) {
             throw ValidationError("--\(option) does not belong to --method \(method.rawValue).")
         }
-        switch method {
-        case .password, .signUp, .otp:
-            try require((email == nil) != (phone == nil), "Name the user: --email ADDRESS or --phone NUMBER.")
-        case .magicLink: try require(email != nil, "Name the user: --email ADDRESS.")
-        case .idToken:
+        try require(email == nil || phone == nil, SignInOptions.nameUser)
+        if method == .idToken {
             try require(
                 upstream != nil && from == nil || descriptors.allSatisfy({ $0 == nil }) && data == nil,
                 "An ID token from a descriptor needs --with PROVIDER. With --from ACCOUNT neither a token nor a name "
                     + "is read.")
-        case .sso:
-            try require(
-                (domain == nil) != (providerID == nil), "Name the organization: --domain DOMAIN or --provider-id ID.")
-        case .browser, .device, .passkey, .page, .anonymous, .session: break
         }
         try require(channel == nil || phone != nil, "--channel belongs to --phone.")
         try SignInOptions.check(parameters: param)
         try SignInOptions.check(descriptors)
         try require(data.map { JSONInput.object($0) != nil } ?? true, "--data must be a JSON object.")
+    }
+
+    private static let nameUser = "Name the user: --email ADDRESS or --phone NUMBER."
+
+    /// Whose sign-in it is, where the method has to know that.
+    func checkUser() throws {
+        switch method {
+        case .password, .signUp, .otp: try require(email != nil || phone != nil, SignInOptions.nameUser)
+        case .magicLink: try require(email != nil, "Name the user: --email ADDRESS.")
+        case .sso:
+            try require(
+                (domain == nil) != (providerID == nil), "Name the organization: --domain DOMAIN or --provider-id ID.")
+        case .idToken, .browser, .device, .passkey, .page, .anonymous, .session: break
+        }
     }
 
     static func check(_ descriptors: [Int32?]) throws {
@@ -191,6 +198,9 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
     case anonymous
     case sso
     case session
+
+    /// False for the methods of Supabase projects.
+    var isForEveryAccount: Bool { [.browser, .device, .session].contains(self) }
 
     /// An option of another method is refused, since it would be ignored without notice.
     var options: Set<String> {

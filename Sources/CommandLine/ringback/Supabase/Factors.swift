@@ -39,8 +39,8 @@ struct SupabaseEnroll: AccountVerb {
         let interruption = try Signals.interruption()
         let calls = try daemon.calls()
         let kind = webauthn ? "webauthn" : phone == nil ? "totp" : "phone"
-        let document = try calls.project(
-            .enrollFactor, account, body: ["factor_type": kind, "phone": phone, "friendly_name": name])
+        let body: JSONObject = ["factor_type": kind, "phone": phone, "friendly_name": name]
+        let document = try explaining(try calls.project(.enrollFactor, account, body: body), explained)
         let enrolment = try FactorEnrolment(reading: document)
         if json.isWanted { Output.json(document) } else { show(enrolment) }
         let id = Sanitizer.line(enrolment.factor.id)
@@ -59,6 +59,14 @@ struct SupabaseEnroll: AccountVerb {
             Output.note("The factor waits to be verified: \(shown: verify)")
             throw error
         }
+    }
+
+    /// A factor that was not verified has its name until it is removed, also the name of those without one.
+    private func explained(_ error: RingbackError) -> RingbackError {
+        guard error.providerCode == "mfa_factor_name_conflict" else { return error }
+        return error.adding(
+            "Verify that one if it waits for that (\(shown: "ringback supabase verify-factor \(account)")), remove it "
+                + "(\(shown: "ringback supabase remove-factor \(account) FACTOR")), or name the new one: --name NAME")
     }
 
     private func show(_ enrolment: FactorEnrolment) {

@@ -7,7 +7,7 @@ public struct SandboxOptions: Sendable {
     public var clients: [SandboxClient]
     /// Path prefixes of the issuers, `""` for the root. Each has its own keys, tokens, log and control endpoint.
     public var issuerPaths: [String]
-    /// Gets a text for each mail and each message to a phone.
+    /// Gets a text for each mail and each message to a phone, and for each that the response only pretends to have sent.
     public var announce: @Sendable (String) -> Void = { _ in }
     public var settings: SandboxSettings
 

@@ -47,7 +47,11 @@ extension BrokerClient {
 
     /// Sends the flow's message again, not before ``Flow/resendAfter``. A project may ask for another CAPTCHA proof.
     public func resend(_ flow: Flow, captchaToken: String? = nil) async throws(RingbackError) -> Flow {
-        try await run { calls throws(RingbackError) in try calls.resend(flow: flow.id, captcha: captchaToken).0 }
+        try await run { calls throws(RingbackError) in
+            let known = try calls.resend(flow: flow.id, captcha: captchaToken).0
+            if let failure = known.failure { throw failure }
+            return known
+        }
     }
 
     /// Sends a mail to a user who forgot the password. Once the flow is completed, ``updateUser(_:_:)`` sets another.

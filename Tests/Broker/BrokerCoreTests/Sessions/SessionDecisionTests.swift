@@ -175,6 +175,15 @@ private func session(
         #expect(try succession(of: other, over: nil).replaced == nil)
     }
 
+    @Test func `both users are named by an address or a number where one is known`() throws {
+        var (held, other) = (named("one"), named("one", "bfde064e-1295"))
+        held.user = ["email": "mira@example.org", "phone": "+4915112345678"]
+        other.user = ["email": "", "phone": "+4915112345679"]
+        let refusal = #expect(throws: BrokerError.self) { try succession(of: other, over: held) }
+        let reason = Reason.session(.otherUser(House.name, held: "mira@example.org", other: "+4915112345679"))
+        #expect(refusal == .conflict(reason))
+    }
+
     @Test func `the former session is ended at the provider only where the provider tells the two apart`() throws {
         #expect(try succession(of: named("two"), over: named("one")).replaced != nil)
         #expect(try succession(of: named("one"), over: named("one")).replaced == nil)

@@ -4,6 +4,8 @@ internal import RingbackBase
 /// Codes and links that users get by mail or phone. Here are the endpoints that only send one: `/otp`, `/magiclink`,
 /// `/recover`, `/resend`, `/reauthenticate`.
 extension SupabaseProject {
+    private static let noSuchUser = "the project has no such user"
+
     /// Mails a code and a link, and stores the user and the challenge with which the app began. Returns the user.
     @discardableResult
     mutating func send(
@@ -86,6 +88,8 @@ extension SupabaseProject {
         let challenge = try body.challenge()
         if let user = users.user(email: email) {
             try send(.recovery, "recovery", to: user, challenge, call)
+        } else {
+            mail.omit(to: email, since: Self.noSuchUser)
         }
         return SupabaseResponses.json([:])
     }
@@ -102,11 +106,13 @@ extension SupabaseProject {
         try require(!isMail || !email.isEmpty, "Type provided requires an email address")
         try require(isMail || !phone.isEmpty, "Type provided requires a phone number")
         let challenge = try body.challenge()
-        let found =
-            isMail
-            ? users.user(email: try SupabaseText.address(email))
-            : users.user(phone: try SupabaseText.number(phone))
-        guard var user = found else { return SupabaseResponses.json([:]) }
+        let receiver = try isMail ? SupabaseText.address(email) : SupabaseText.number(phone)
+        let found = isMail ? users.user(email: receiver) : users.user(phone: receiver)
+        let kind = isMail ? "mail" : "SMS"
+        guard var user = found else {
+            mail.omit(kind, to: receiver, since: Self.noSuchUser)
+            return SupabaseResponses.json([:])
+        }
         switch type {
         case "signup" where user.emailConfirmedAt == nil:
             try send(.confirmation, "signup", to: user, challenge, call)
@@ -120,7 +126,7 @@ extension SupabaseProject {
         case "phone_change" where !user.newPhone.isEmpty:
             try message(.phoneChange, "phone_change", to: user, at: user.newPhone, call)
             return Self.messageSent()
-        default: break
+        default: mail.omit(kind, to: receiver, since: "nothing of the user waits to be confirmed")
         }
         return SupabaseResponses.json([:])
     }

@@ -49,10 +49,21 @@ struct SentMessage: JSONConvertible {
 struct SupabaseMail {
     private static let maxMessages = 10_000
     private(set) var messages: [SentMessage] = []
+    /// For a terminal: what was asked for and not sent, although the response hides that.
+    private var unsent: [String] = []
     private var limits = SupabaseLimits()
 
     func messages(after number: Int) -> ArraySlice<SentMessage> {
         messages[(messages.lastIndex { $0.number <= number }.map { $0 + 1 } ?? 0)...]
+    }
+
+    mutating func omit(_ kind: String = "mail", to receiver: String, since reason: String) {
+        unsent.append("no \(kind) to \(receiver): \(reason)")
+    }
+
+    mutating func takeUnsent() -> [String] {
+        defer { unsent = [] }
+        return unsent
     }
 
     private mutating func deliver(

@@ -66,9 +66,15 @@ extension SupabaseProject {
     }
 
     /// The user exists already. Only if a sign-up is confirmed by mail can that be hidden from the client.
-    private func answer(signUpOf known: SupabaseUser, data: JSONObject, _ call: SupabaseCall) throws -> ServerResponse {
+    private mutating func answer(
+        signUpOf known: SupabaseUser, data: JSONObject, _ call: SupabaseCall
+    ) throws -> ServerResponse {
         let isShown = call.settings.autoconfirm || call.settings.phoneAutoconfirm
         try require(!isShown, 422, "user_already_exists", "User already registered")
+        let hasAddress = !known.email.isEmpty
+        mail.omit(
+            hasAddress ? "mail" : "SMS", to: hasAddress ? known.email : known.phone,
+            since: "the user has signed up already")
         return SupabaseResponses.json(known.obfuscated(data: data, at: call.instant()))
     }
 }
