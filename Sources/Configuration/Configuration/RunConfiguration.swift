@@ -38,12 +38,12 @@ public struct RunConfiguration: Sendable, Equatable {
         }
     }
 
-    /// `{"name","command","accounts","scope"?,"mcp","tools","relay","read","write","home"?,"network"?,"nested","display",
+    /// `{"name","command","accounts","scope"?,"mcp","tool","relay","read","write","home"?,"network"?,"nested","display",
     /// "env","source"}`.
     var json: JSONObject {
         [
             "name": name, "command": command, "accounts": accounts, "scope": scopes?.joined(separator: " "),
-            "mcp": servers, "tools": tools, "relay": relayed, "read": readable, "write": writable, "home": home,
+            "mcp": servers, "tool": tools, "relay": relayed, "read": readable, "write": writable, "home": home,
             "network": network?.rawValue, "nested": isNested, "display": hasDisplay, "env": variables,
             "source": source.json,
         ]
@@ -61,16 +61,16 @@ struct RunReader {
         }
         let servers = texts("mcp", "is an account's name", where: AccountReader.isName)
         if servers.isEmpty, !table.isMistaken("mcp") {
-            table.refuse(anyOf: ["tools"], "are those of mcp, which is missing")
+            table.refuse(anyOf: ["tool"], "is one of mcp, which is missing")
         }
         // In a table [[expose]] this allows no tool; no option `--tool` allows all.
-        if table.strings("tools")?.isEmpty == true {
-            table.refuse("tools", "names a tool; without the key there are all")
+        if table.strings("tool")?.isEmpty == true {
+            table.refuse("tool", "names a tool; without the key there are all")
         }
         return RunConfiguration(
             name: table.name, command: readCommand(), accounts: accounts, scopes: table.scopes(),
             servers: servers,
-            tools: texts("tools", "is a tool's name, without control characters", where: MessageRule.isToolName),
+            tools: texts("tool", "is a tool's name, without control characters", where: MessageRule.isToolName),
             relayed: texts("relay", "is VARIABLE=URL", where: isRelayed), readable: folders("read"),
             writable: folders("write"),
             home: table.text("home", "has 1 to 64 letters, digits, '.', '-' and '_', and no '.' first", where: isHome),

@@ -27,7 +27,7 @@ import Testing
             account = "work"
             scope = "openid  email"
             mcp = "work"
-            tools = ["list_issues"]
+            tool = ["list_issues"]
             relay = "API=https://api.example.org/v1"
             read = ["/data", "/more"]
             write = "/out"
@@ -44,7 +44,7 @@ import Testing
         #expect(
             JSON.object(first) == [
                 "name": "claude", "command": ["claude", "--resume"], "accounts": ["work"], "scope": "openid email",
-                "mcp": ["work"], "tools": ["list_issues"], "relay": ["API=https://api.example.org/v1"],
+                "mcp": ["work"], "tool": ["list_issues"], "relay": ["API=https://api.example.org/v1"],
                 "read": ["/data", "/more"], "write": ["/out"], "home": "claude", "network": "intranet",
                 "nested": true, "display": true, "env": ["ANTHROPIC_API_KEY"],
             ])

@@ -15,7 +15,7 @@ import Testing
         [run.agent]
         command = ["ls"]
         mcp = "linear"
-        tools = "list_issues"
+        tool = "list_issues"
 
         """
 

@@ -32,7 +32,7 @@ struct RunTable {
         run.account = entry.texts("accounts") + run.account
         run.scope = run.scope ?? entry["scope"]?.string
         run.mcp = entry.texts("mcp") + run.mcp
-        run.tool = entry.texts("tools") + run.tool
+        run.tool = entry.texts("tool") + run.tool
         run.relay = entry.texts("relay") + run.relay
         run.read = entry.texts("read") + run.read
         run.write = entry.texts("write") + run.write

@@ -225,7 +225,7 @@ struct Key {
         Key(.run, "scope", .string, "the maximum scopes of a token, separated by spaces"),
         Key(.run, "mcp", .texts, "the accounts whose MCP servers it may use"),
         Key(
-            .run, "tools", .texts,
+            .run, "tool", .texts,
             "mcp: the tools that it may call, of several servers ACCOUNT:TOOL; without it all of them"),
         Key(.run, "relay", .texts, "variables with addresses in place of tokens, each VARIABLE=URL"),
         Key(.run, "read", .texts, "folders to read"),
