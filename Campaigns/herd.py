@@ -6,6 +6,8 @@ own count, and all clients have to get the same new token.
 
 How a token expires without anybody waiting: clock.c moves the daemon's time since boot, by which it judges every expiry,
 behind the end of the token, as a suspend of the machine would. Nothing else of the daemon is changed.
+
+Then some expiries again with tokens that are bound to a key (RFC 9449), at a provider that takes each nonce once.
 """
 
 import mmap
@@ -17,11 +19,11 @@ import urllib.parse
 
 from harness import Kept, Trouble, must, played, progress, table, tcp_request
 from house import House
-from kinds import CLIENT
+from kinds import BOUND, CLIENT, OPENID
 from shim import build
 
 CLIENTS = 500
-EXPIRIES = 200
+EXPIRIES, BOUND_EXPIRIES = 200, 20
 # Seconds that a token lives; each step of the clock is longer.
 LIFETIME = 3_600
 STEP = 4_000
@@ -62,9 +64,10 @@ class ClockedHouse(House):
         super().__init__(binaries, shimmed=False)
         self.clock = Clock(self.directory)
 
-    def begin(self, more=""):
+    def begin(self, more="", kind=OPENID):
         """A daemon with this configuration, signed in. Reuse of a refresh token ends the session at once: a second request
         would not go unseen."""
+        self.kind = kind
         self.fresh(access_token_lifetime=LIFETIME, reuse_grace=0)
         self.configure(more)
         self.start()
@@ -120,26 +123,33 @@ def judge_expiry(report, number, answers, made, former):
 def campaign(chosen, report, places):
     expiries = min(chosen.expiries, 20) if chosen.short else chosen.expiries
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, chosen.clients + 256)), hard))
-    spans, house = [], places.add(ClockedHouse(chosen.bin), chosen.keep)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2 * chosen.clients + 256)), hard))
+    house = places.add(ClockedHouse(chosen.bin), chosen.keep)
     house.begin()
+    run(house, chosen, report, places, expiries)
+    house.begin(kind=BOUND)
+    run(house, chosen, report, places, min(expiries // 4 or 1, BOUND_EXPIRIES))
+
+
+def run(house, chosen, report, places, expiries):
+    spans, kind = [], house.kind.name
     token = house.api("GET", PATH)[1]["access_token"]
     clients = [places.add(Kept(house.socket, PATIENCE)) for _ in range(chosen.clients)]
     first = requests(house)
     # Held as long as it lives: it is the clock that makes it expire, nothing else.
     same = {document.get("access_token") for _, document in ask_all(clients)[0]}
-    report.note(same == {token} and requests(house) == first, "a token that lives", "it was not simply handed out")
+    report.note(same == {token} and requests(house) == first, f"{kind}: a token that lives", "it was not simply handed out")
     for number in range(1, expiries + 1):
         token, elapsed = expire(house, clients, report, number, token)
         spans.append(elapsed)
         if number % 50 == 0:
             progress(f"{number} expiries, {requests(house) - first} refresh requests")
     made = requests(house) - first
-    report.note(made == expiries, "refresh requests", f"{made} for {expiries} expiries")
+    report.note(made == expiries, f"{kind}: refresh requests", f"{made} for {expiries} expiries")
     held = house.sandbox.subject(token)
-    report.note(held == "alice", "the session", f"the provider takes its token for {held}'s")
+    report.note(held == "alice", f"{kind}: the session", f"the provider takes its token for {held}'s")
     spans.sort()
-    table("The herd", ["what", "measured"], [
+    table(f"The herd: {kind}", ["what", "measured"], [
         ["clients (connections)", chosen.clients], ["expiries", expiries], ["refresh requests", made],
         ["answers", chosen.clients * expiries],
         ["until the last client had it, median", f"{1_000 * spans[len(spans) // 2]:.0f} ms"],
