@@ -53,6 +53,22 @@ import Testing
                 ])
     }
 
+    @Test func `a sign-in that has failed is an error, whatever was asked of it`() async throws {
+        let problem = #"{"code":"state_conflict","detail":"Nothing was changed."}"#
+        let daemon = try FakeDaemon { _ in
+            .json(200, #"{"id":"f1","account":"app","status":"failed","error":\#(problem)}"#)
+        }
+        let flow = try #require(Flow(reading: try JSON(parsing: Self.flow.utf8)))
+        for fails in [
+            { client throws(RingbackError) in _ = try await client.verify(flow, code: "123456") },
+            { client throws(RingbackError) in _ = try await client.confirm(flow, code: "123456") },
+            { client throws(RingbackError) in _ = try await client.resend(flow) },
+        ] as [(BrokerClient) async throws(RingbackError) -> Void] {
+            let error = await #expect(throws: RingbackError.self) { try await fails(daemon.client) }
+            #expect(error?.kind == .stateConflict)
+        }
+    }
+
     @Test func `links in the browser, or by an ID token`() async throws {
         let daemon = try FakeDaemon { _ in .json(201, Self.flow) }
         let broker = daemon.client
