@@ -18,8 +18,9 @@ public struct AccountView: Sendable {
     public let isDefault: Bool
     /// How the sign-in page is opened.
     public let page: PageSettings
-    /// Other accounts that hold a session of the same user at the same provider.
+    /// Other accounts that hold a session of the same user at the same provider, ``mostOfSameUser`` at most.
     public let sameUser: [AccountName]
+    static let mostOfSameUser = 10
     /// The token has expired and cannot be renewed for now.
     public let isStale: Bool
     public let subject: String?
@@ -120,22 +121,48 @@ extension AccountView {
     }
 }
 
+/// The user of a session, to find the accounts of one user without comparing each account with each other one.
+private struct ProviderUser: Hashable {
+    let provider: String
+    let subject: String
+
+    /// Nil for a service, and for an account without a session or a user.
+    init?(_ lane: SessionManager.Lane) {
+        guard lane.account.kind.needsSignIn, let subject = lane.state.visible?.subject else { return nil }
+        provider = lane.account.binding.provider
+        self.subject = subject
+    }
+}
+
 extension SessionManager {
     func view(
         _ name: AccountName, flow: FlowView?, _ revocation: RevocationState? = nil
     ) throws(BrokerError) -> AccountView {
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
-        let subject = lockError == nil ? lane.state.visible?.subject : nil
+        let subject = lane.state.visible?.subject
         let sameUser = subject.map { subject in neighbours(of: lane.account) { $0.subject == subject } } ?? []
-        return AccountView(
-            lane, lockError: lockError, missing: lane.account.absenceOfUpstream(by: self), flow: flow, revocation,
-            sameUser: sameUser, by: clock)
+        return view(lane, flow, revocation, sameUser: sameUser)
     }
 
     func views(
         with flows: [AccountName: FlowView], _ revocations: [AccountName: RevocationState] = [:]
     ) -> [AccountView] {
-        names.compactMap { try? view($0, flow: flows[$0], revocations[$0]) }
+        let ordered = names.compactMap { lanes[$0] }
+        let accounts = Dictionary(grouping: ordered, by: ProviderUser.init).mapValues { $0.map(\.account.name) }
+        return ordered.map { lane in
+            let name = lane.account.name
+            let sameUser = ProviderUser(lane).flatMap { accounts[$0] } ?? []
+            return view(lane, flows[name], revocations[name], sameUser: sameUser)
+        }
+    }
+
+    private func view(
+        _ lane: Lane, _ flow: FlowView?, _ revocation: RevocationState?, sameUser: [AccountName]
+    ) -> AccountView {
+        let others = sameUser.lazy.filter { $0 != lane.account.name }.prefix(AccountView.mostOfSameUser)
+        return AccountView(
+            lane, lockError: lockError, missing: lane.account.absenceOfUpstream(by: self), flow: flow, revocation,
+            sameUser: lockError == nil ? Array(others) : [], by: clock)
     }
 
     /// The other accounts of the account's provider that hold a session for which `isMeant` is true, sorted. Services

@@ -59,14 +59,13 @@ import Testing
             .json(200, #"{"id":"f1","account":"app","status":"failed","error":\#(problem)}"#)
         }
         let flow = try #require(Flow(reading: try JSON(parsing: Self.flow.utf8)))
-        for fails in [
-            { client throws(RingbackError) in _ = try await client.verify(flow, code: "123456") },
-            { client throws(RingbackError) in _ = try await client.confirm(flow, code: "123456") },
-            { client throws(RingbackError) in _ = try await client.resend(flow) },
-        ] as [(BrokerClient) async throws(RingbackError) -> Void] {
-            let error = await #expect(throws: RingbackError.self) { try await fails(daemon.client) }
-            #expect(error?.kind == .stateConflict)
+        func kind(_ call: () async throws -> Void) async -> RingbackError.Kind? {
+            await #expect(throws: RingbackError.self) { try await call() }?.kind
         }
+        let client = daemon.client
+        #expect(await kind { _ = try await client.verify(flow, code: "123456") } == .stateConflict)
+        #expect(await kind { _ = try await client.confirm(flow, code: "123456") } == .stateConflict)
+        #expect(await kind { _ = try await client.resend(flow) } == .stateConflict)
     }
 
     @Test func `links in the browser, or by an ID token`() async throws {
