@@ -51,7 +51,7 @@ private func metadata(_ more: String = "", token: String = "/token", issuer: Str
             #","revocation_endpoint":"https://id.example.org/one","id_token_signing_alg_values_supported":["ES256"]"#)
         let second = try metadata(
             #","revocation_endpoint":"https://id.example.org/two","id_token_signing_alg_values_supported":["RS256"]"#)
-        let whole = try first.completed(by: second)
+        let whole = first.completed(by: second)
         #expect(whole.revocationEndpoint == first.revocationEndpoint)
         #expect(whole.allowedIDTokenAlgorithms == [.es256])
     }
