@@ -322,7 +322,7 @@ actor FlowRegistry {
     func wasRefused(_ account: AccountName) -> Bool {
         entries.values.contains { entry in
             guard entry.flow.account.name == account, !entry.flow.request.changesUser, let endedAt = entry.endedAt,
-                clock.bootInstant - endedAt < FlowRegistry.quietTime, signedInAt[account].map({ endedAt > $0 }) ?? true
+                clock.bootInstant - endedAt < FlowRegistry.quietTime, signedInAt[account].map({ endedAt >= $0 }) ?? true
             else { return false }
             switch entry.status {
             case .cancelled, .failed(.accessDenied): return true

@@ -95,10 +95,9 @@ struct DoctorExamination {
             guard !hasEnded, let status = Subprocess.endedStatus(process) else { continue }
             hasEnded = true
             guard status == 0 else {
-                // A page that nobody sees is no sign-in.
                 let edit = browser.command == nil ? nil : account.map { ShownCommand("ringback account edit \($0)") }
                 return report.correct(
-                    "browser", .wrong,
+                    "browser", .warning,
                     "\(browser.ended(status)) Name one that starts: browser in the account, or BROWSER.",
                     command: edit ?? "export BROWSER=PROGRAM")
             }

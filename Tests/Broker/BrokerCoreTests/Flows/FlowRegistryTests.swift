@@ -226,6 +226,7 @@ import Testing
         }
         #expect(await waiting() == .signInRequired(House.name))
         #expect(await house.broker.flows().count == 1)
+        house.clock.advance(by: 1)
         let second = try await house.broker.signIn(House.name, SignInRequest()).flow
         let joined = Task { await waiting() }
         _ = await house.broker.receive(try house.provider.consent(second.authorizationURL))
