@@ -119,18 +119,6 @@ def judge_expiry(report, number, answers, made, former):
     return next(iter(tokens), former)
 
 
-@played(clients=(CLIENTS, "connections"), expiries=(EXPIRIES, "rounds"))
-def campaign(chosen, report, places):
-    expiries = min(chosen.expiries, 20) if chosen.short else chosen.expiries
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2 * chosen.clients + 256)), hard))
-    house = places.add(ClockedHouse(chosen.bin), chosen.keep)
-    house.begin()
-    run(house, chosen, report, places, expiries)
-    house.begin(kind=BOUND)
-    run(house, chosen, report, places, min(expiries // 4 or 1, BOUND_EXPIRIES))
-
-
 def run(house, chosen, report, places, expiries):
     spans, kind = [], house.kind.name
     token = house.api("GET", PATH)[1]["access_token"]
@@ -155,3 +143,15 @@ def run(house, chosen, report, places, expiries):
         ["until the last client had it, median", f"{1_000 * spans[len(spans) // 2]:.0f} ms"],
         ["until the last client had it, worst", f"{1_000 * spans[-1]:.0f} ms"],
     ])
+
+
+@played(clients=(CLIENTS, "connections"), expiries=(EXPIRIES, "rounds"))
+def campaign(chosen, report, places):
+    expiries = min(chosen.expiries, 20) if chosen.short else chosen.expiries
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2 * chosen.clients + 256)), hard))
+    house = places.add(ClockedHouse(chosen.bin), chosen.keep)
+    house.begin()
+    run(house, chosen, report, places, expiries)
+    house.begin(kind=BOUND)
+    run(house, chosen, report, places, min(expiries // 4 or 1, BOUND_EXPIRIES))
