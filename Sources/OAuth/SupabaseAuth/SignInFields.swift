@@ -65,16 +65,15 @@ public struct PhoneNumber: Sendable, Hashable {
     /// With the plus sign, as users and apps see it.
     public var text: String { "+\(digits)" }
 
-    /// White space is removed; a plus sign must be left, and 7 to 15 digits that do not start with zero. The server
-    /// accepts even two digits, but no number with a country code is that short. It also accepts a number without a
-    /// plus sign: then one that is written without its country code would be a number of another country. Dashes and
-    /// parentheses are rejected, as by the server. Throws for `phone`.
+    /// White space and a plus sign at the start are removed; the rest must be 7 to 15 digits that do not start with
+    /// zero. The server accepts even two digits, but no number with a country code is that short. It stores numbers
+    /// without the plus sign; who types one is asked for it (``isInternational(_:)``). Dashes and parentheses are
+    /// rejected, as by the server. Throws for `phone`.
     public init(parsing input: String) throws(FieldError) {
         var digits = input.filter { !$0.isWhitespace }
         guard !digits.isEmpty else { throw FieldError(field: "phone", reason: "missing") }
-        let isInternational = digits.removeFirst() == "+"
-        guard isInternational, (7...15).contains(digits.utf8.count),
-            digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+        if digits.hasPrefix("+") { digits.removeFirst() }
+        guard (7...15).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             digits.utf8.first != UInt8(ascii: "0")
         else {
             throw FieldError(
@@ -82,6 +81,9 @@ public struct PhoneNumber: Sendable, Hashable {
         }
         self.digits = digits
     }
+
+    /// False for a typed number without a plus sign: without its country code it would be a number of another country.
+    public static func isInternational(_ typed: String) -> Bool { typed.first { !$0.isWhitespace } == "+" }
 }
 
 /// What identifies the user at sign-in: an email address or a phone number, never both.

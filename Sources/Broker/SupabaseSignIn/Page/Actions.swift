@@ -69,6 +69,8 @@ extension PageConductor {
             guard email != nil || phone != nil else { return }
             (state.email, state.phone) = (email ?? "", phone ?? "")
         }
+        // An empty one is refused.
+        if let number = fields.phone, !PhoneNumber.isInternational(number) { fields.phone = "" }
         switch form.action {
         case .password: return await redeem(.password, fields, flow, on: .login)
         case .signUp: return await redeem(.signUp, fields, flow, on: .signUp)

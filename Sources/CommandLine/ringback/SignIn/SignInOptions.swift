@@ -67,6 +67,7 @@ struct SignInOptions: ParsableArguments {
             throw ValidationError("--\(option) does not belong to --method \(method.rawValue).")
         }
         try require(email == nil || phone == nil, SignInOptions.nameUser)
+        try SignInOptions.check(phone: phone)
         if method == .idToken {
             try require(
                 upstream != nil && from == nil || descriptors.allSatisfy({ $0 == nil }) && data == nil,
@@ -91,6 +92,12 @@ struct SignInOptions: ParsableArguments {
                 (domain == nil) != (providerID == nil), "Name the organization: --domain DOMAIN or --provider-id ID.")
         case .idToken, .browser, .device, .passkey, .page, .anonymous, .session: break
         }
+    }
+
+    static func check(phone: String?) throws {
+        try require(
+            phone?.hasPrefix("+") ?? true, "--phone takes a number with + and its country code, such as +4915112345678."
+        )
     }
 
     static func check(_ descriptors: [Int32?]) throws {

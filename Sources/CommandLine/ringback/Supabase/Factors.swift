@@ -27,6 +27,7 @@ struct SupabaseEnroll: AccountVerb {
 
     func validate() throws {
         try require(channel == nil || phone != nil, "--channel belongs to --phone.")
+        try SignInOptions.check(phone: phone)
         try require(!noVerify || codeFD == nil, "--no-verify and --code-fd exclude each other.")
         try require(!noVerify || credentialFD == nil, "--no-verify and --credential-fd exclude each other.")
         try require(!webauthn || phone == nil, "--webauthn and --phone exclude each other.")

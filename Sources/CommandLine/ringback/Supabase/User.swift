@@ -80,6 +80,7 @@ struct SupabaseUpdateUser: AccountVerb {
             email != nil || phone != nil || data != nil || changesPassword,
             "Name what to change: --email, --phone, --data or --password.")
         try require(channel == nil || phone != nil, "--channel belongs to --phone.")
+        try SignInOptions.check(phone: phone)
         try require(
             changesPassword || (nonceFD == nil && currentPasswordFD == nil),
             "--nonce-fd and --current-password-fd belong to --password or --password-fd.")
