@@ -35,9 +35,12 @@ import Testing
             #expect(first.lines.count == 2 && first.lines.first?.hasPrefix("Authorization: DPoP ") == true, "\(first)")
             #expect(first.lines.last?.hasPrefix("DPoP: ey") == true)
             let refused = try await curl(stage, first)
-            let nonce = refused.lines.first { $0.lowercased().hasPrefix("dpop-nonce: ") }?.dropFirst(12)
+            let field = refused.out.split(whereSeparator: \.isNewline).first {
+                $0.lowercased().hasPrefix("dpop-nonce: ")
+            }
+            let nonce = try #require(field).dropFirst("dpop-nonce: ".count)
             #expect(refused.out.contains(" 401 ") && refused.out.contains("use_dpop_nonce"), "\(refused)")
-            let words = ["token", "--dpop", "GET", url, "work", "--nonce", String((nonce ?? "").filter { $0 != "\r" })]
+            let words = ["token", "--dpop", "GET", url, "work", "--nonce", String(nonce)]
             let second = try await stage.run("ringback", words, status: 0)
             let accepted = try await curl(stage, second)
             #expect(accepted.out.contains("alice@example.org"), "\(accepted)")
