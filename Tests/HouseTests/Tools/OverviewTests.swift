@@ -108,11 +108,11 @@ private let activator = "/usr/bin/systemd-socket-activate"
     @Test func `wraps the reason of a problem`() async throws {
         try await Stage.play { stage in
             try await stage.ringback("login", "work", "--no-browser", "--timeout", "1", status: 6)
-            let (lines, text) = try await look(stage)
-            let index = try #require(lines.firstIndex { $0.hasPrefix("! work") }, "\(text)")
-            let reason = lines[(index + 1)...].prefix { $0.hasPrefix("    ") }.map { $0.dropFirst(4) }
+            let (lines, _) = try await look(stage)
+            let below = lines.drop(while: { !$0.hasPrefix("! work") }).dropFirst()
+            let reason = below.prefix(while: { $0.first == " " }).map { String($0.dropFirst(4)) }
             let error = try await stage.api("GET", "/v1/accounts/work")["error"]?["detail"]?.string ?? ""
-            #expect(error.hasPrefix(reason.joined(separator: " ")) && reason.count > 1, "\(text), \(error)")
+            #expect(error.hasPrefix(reason.joined(separator: " ")) && reason.count > 1, "\(lines), \(error)")
         }
     }
 
