@@ -93,7 +93,7 @@ extension AccountConfiguration {
     var notes: [String] {
         var notes: [String] = []
         if let through = service?.through {
-            notes.append("Nobody signs in to it: its tokens come through the sign-in of \(through).")
+            notes.append("It has no sign-in of its own: its tokens come through the sign-in of \(through).")
         } else if let service {
             notes.append("A service account: its tokens come from grant = \"\(service.grant.rawValue)\".")
         }

@@ -15,8 +15,8 @@ struct ProofTerms: Sendable, Equatable {
 
     /// The newest that any response has stated, but for one after which the request is sent once more.
     fileprivate(set) var nonce: String?
-    /// The server's Unix time at the boot of this machine; nil until it has refused a proof for its time. Not by our wall
-    /// clock: whoever sets that right later, such as NTP after a boot, would put the proofs wrong again.
+    /// The server's Unix time at the boot of this machine; nil until it has refused a proof for its time. It does not
+    /// depend on our wall clock, which NTP may correct after the boot.
     private(set) var timeAtBoot: Int?
 
     /// In seconds. Some servers refuse a proof that is ten seconds old. A `Date` has whole seconds.

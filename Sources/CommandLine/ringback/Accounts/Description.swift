@@ -74,7 +74,7 @@ struct AccountDescription: ParsableArguments {
     var assertionFile: String?
 
     @Option(help: "With --grant: the audience of the tokens.") var audience: String?
-    /// Nobody signs in to it: what proves it is in its configuration.
+    /// The account has no sign-in. Its configuration has its credentials.
     var isService: Bool { grant != nil || through != nil }
     /// In an assertion grant the client id may be missing (RFC 7521 section 4.1).
     var mayBeUnnamed: Bool { grant != nil && grant != "client_credentials" && !hasProof }

@@ -274,7 +274,7 @@ enum IDTokenAccountCheck {
     private static func mistake(_ name: String, _ account: AccountConfiguration?) -> String? {
         guard let account else { return "there is no account of this name" }
         if case .supabase = account.provider { return "is at a Supabase project itself, which gives no ID tokens" }
-        if account.service != nil { return "has no ID tokens: nobody signs in to that account" }
+        if account.service != nil { return "has no ID tokens: it has no sign-in of its own" }
         return account.scopes.contains("openid") ? nil : "has no ID tokens: the scope openid is not among its scopes"
     }
 }

@@ -139,7 +139,7 @@ import Testing
         ("[accounts.work]\nprovider = \"github\"\nclient_id = \"c\"\n", "has no ID tokens"),
         (
             work + "client_secret = \"hush\"\ngrant = \"client_credentials\"\n",
-            "has no ID tokens: nobody signs in to that account"
+            "has no ID tokens: it has no sign-in of its own"
         ),
     ]) func `names an account that users sign in to at an OpenID provider`(other: String, text: String) throws {
         let errors = try found(Self.linear + other)
