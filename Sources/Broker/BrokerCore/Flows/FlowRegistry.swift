@@ -302,7 +302,8 @@ actor FlowRegistry {
         _ id: String, waiting bound: Duration, endsAtRefusal: Bool = false
     ) async throws(BrokerError) -> FlowView {
         guard let entry = entries[id] else { throw .flowNotFound }
-        if entry.status == .pending, bound > .zero {
+        // A flow that is ending is waited for too: its account's error and its provider's note come with the end.
+        if entry.ended.value == nil, bound > .zero {
             entries[id]?.waiters += 1
             _ = await (endsAtRefusal ? entry.news : entry.ended).wait(atMost: bound)
             entries[id]?.waiters -= 1
