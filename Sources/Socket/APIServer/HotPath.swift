@@ -43,11 +43,12 @@ extension SocketAPI {
     }
 
     private static func account(inPath path: String, before tail: String) -> String? {
-        let head = "/v1/accounts/"
-        guard path.utf8.count > head.utf8.count + tail.utf8.count, path.hasPrefix(head), path.hasSuffix(tail) else {
-            return nil
-        }
-        let name = path.utf8.dropFirst(head.utf8.count).dropLast(tail.utf8.count)
+        // Bytes: a comparison of characters costs as much as the rest of the response.
+        let (bytes, head, tail) = (path.utf8, "/v1/accounts/".utf8, tail.utf8)
+        guard bytes.count > head.count + tail.count, bytes.starts(with: head),
+            bytes.suffix(tail.count).elementsEqual(tail)
+        else { return nil }
+        let name = bytes.dropFirst(head.count).dropLast(tail.count)
         return name.contains(UInt8(ascii: "/")) ? nil : String(name)
     }
 

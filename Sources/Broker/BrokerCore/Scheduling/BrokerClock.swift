@@ -86,16 +86,21 @@ public struct Deadline: Sendable, Equatable {
         self.boot = boot
     }
 
-    public func wall(by clock: BrokerClock) -> WallInstant {
-        let left = (boot - clock.bootInstant).wholeMilliseconds / 1_000
-        let now = clock.wallInstant + .seconds(left)
+    public func wall(by clock: BrokerClock) -> WallInstant { wall(by: clock, at: clock.bootInstant) }
+
+    func wall(by clock: BrokerClock, at present: BootInstant) -> WallInstant {
+        let now = WallInstant(seconds: clock.wallInstant.seconds + left(at: present))
         // The two clocks do not run exactly alike: a difference of up to two seconds is ignored.
         return abs(now.seconds - at.seconds) <= 2 ? at : now
     }
 
     /// The time that is left, in whole seconds, rounded down; never negative.
-    public func remaining(at present: BootInstant) -> Duration {
-        .seconds(max((boot - present).wholeMilliseconds, 0) / 1_000)
+    public func remaining(at present: BootInstant) -> Duration { .seconds(max(left(at: present), 0)) }
+
+    /// Whole seconds, rounded toward zero. Integers, since the arithmetic of `Duration` is slow in a hot path.
+    private func left(at present: BootInstant) -> Int {
+        let (left, overflows) = boot.milliseconds.subtractingReportingOverflow(present.milliseconds)
+        return (overflows ? .min : left) / 1_000
     }
 }
 

@@ -46,7 +46,7 @@ public final class SessionSnapshot: Sendable {
         let boot = clock.bootInstant
         guard entry.issuedToken.token.satisfies(minValid: SessionManager.defaultMinValid, at: boot) else { return nil }
         let expiry = entry.issuedToken.token.expiry
-        return (entry, expiry?.wall(by: clock).seconds, expiry?.remaining(at: boot).wholeSeconds)
+        return (entry, expiry?.wall(by: clock, at: boot).seconds, expiry?.remaining(at: boot).wholeSeconds)
     }
 }
 

@@ -9,17 +9,19 @@ extension HTTPConnection {
     private static let sentTogether = 32 * 1_024
 
     /// By the immediate handler if it responds, otherwise by an ``Exchange``.
-    func answer(_ head: RequestHead, _ body: [UInt8]) {
+    func answer(_ head: consuming RequestHead, _ body: [UInt8]) {
         keepsAlive = head.keepsAlive && !server.limits.isSingleRequest
-        var request = ServerRequest(
+        let isHead = head.method == "HEAD"
+        let received = ServerRequest(
             head, body: body, peer: peer, owner: owner(of: peer, over: number),
             process: process(of: peer, over: number), memory: memory)
-        if let response = server.immediate?(request) {
+        if let response = server.immediate?(received) {
             server.heads?.keep()
             phase = .answering(nil)
-            return begin(response, isHead: head.method == "HEAD", isImmediate: true)
+            return begin(response, isHead: isHead, isImmediate: true)
         }
         server.heads?.forget()
+        var request = received
         // The memory already has the information about the process: a waiting request need not keep it open.
         if memory.value != nil { request.process = nil }
         let exchange = Exchange(request: request, connection: self)
@@ -68,15 +70,13 @@ extension HTTPConnection {
 
     private func begin(_ response: ServerResponse, isHead: Bool, isImmediate: Bool = false) {
         if server.registry.isClosing { keepsAlive = false }
-        switch response.body {
-        case .bytes:
-            write(response, withBody: !isHead, isImmediate: isImmediate)
-            finish()
-        case .stream:
+        if case .stream = response.body {
             // A streamed response ends with the connection.
             keepsAlive = false
-            write(response, withBody: false)
+            return write(response, withBody: false)
         }
+        write(response, withBody: !isHead, isImmediate: isImmediate)
+        finish()
     }
 
     /// After the last bytes of a response: reads the next request, or closes the connection.
@@ -93,13 +93,16 @@ extension HTTPConnection {
     }
 
     private func write(_ response: ServerResponse, withBody: Bool, isImmediate: Bool = false) {
-        if isImmediate, response.status == 200, case .bytes(let bytes) = response.body {
+        guard case .bytes(let bytes) = response.body else {
+            return response.writeHead(to: &loop.output, keepsAlive: keepsAlive)
+        }
+        if isImmediate, response.status == 200 {
             server.repeatedHead.write(
                 response.fields, length: bytes.count, to: &loop.output, keepsAlive: keepsAlive)
         } else {
             response.writeHead(to: &loop.output, keepsAlive: keepsAlive)
         }
-        if withBody, case .bytes(let bytes) = response.body { write(body: bytes) }
+        if withBody { write(body: bytes) }
     }
 
     private func write(body: [UInt8]) {

@@ -37,7 +37,8 @@ public struct ServerRequest: Sendable {
 
     /// Without copying the head's texts.
     init(
-        _ head: RequestHead, body: [UInt8], peer: Peer, owner: UInt32?, process: PeerProcess?, memory: ConnectionMemory
+        _ head: consuming RequestHead, body: [UInt8], peer: Peer, owner: UInt32?, process: PeerProcess?,
+        memory: ConnectionMemory
     ) {
         method = head.method
         target = head.target
