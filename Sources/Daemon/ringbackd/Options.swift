@@ -40,7 +40,8 @@ struct Options {
                          [--candidate FILE | --draft FILE --draft-of FILE]
                ringbackd --database init --url URL --owner NAME [--host-url URL]
                          [--server-uid UID] [--credential-fd password=N]
-               ringbackd --database migrate|facts --url URL [--credential-fd password=N]
+               ringbackd --database migrate|facts --url URL [--server-uid UID]
+                         [--credential-fd password=N]
                ringbackd --version | --help
 
         The Ringback daemon: signs in, keeps sessions fresh, and issues short-lived
