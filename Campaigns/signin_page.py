@@ -6,6 +6,7 @@ No password may stand in an address, in the page that follows, in the daemon's l
 """
 
 import os
+import re
 import sys
 
 from browsers.chromium import Chromium
@@ -20,8 +21,26 @@ from pages import MEASURE, axe, look
 EMAIL, PASSWORD, WRONG, NEW = "mira@example.org", "Right-Horse-41", "Wrong-Horse-42", "Other-Horse-43"
 DONE = "You can close this tab"
 GROUND = "getComputedStyle(document.body).backgroundColor"
+# Of each field: its border, its ground, and the grounds of what is no field: page, card, buttons.
+FIELDS = """(() => {
+    const all = words => [...document.querySelectorAll(words)].map(one => getComputedStyle(one))
+    const others = all('body, main, button, a.button').map(one => one.backgroundColor)
+    return all('input:not([type=hidden])').map(one => [one.borderTopColor, one.backgroundColor, others])
+})()"""
+# How far down the main button ends.
+BUTTON = "[...document.querySelectorAll('form button')].slice(0, 1).map(one => one.getBoundingClientRect().bottom)"
 WALKS = ["password", "sign_up", "forgotten", "code_by_mail", "magic_link", "provider", "second_factor", "tabs", "start_again"]
 SHORT = ["password", "forgotten", "second_factor", "start_again"]
+
+
+def contrast(*colours):
+    """That of two colours (WCAG 2.2)."""
+    def luminance(colour):
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    low, high = sorted(map(luminance, colours))
+    return (high + 0.05) / (low + 0.05)
 
 
 class PageWalk(Walk):
@@ -76,10 +95,18 @@ class PageWalk(Walk):
             self.browser.wear(tab, 320, 640, scheme)
             self.fits(tab, f"{name}, {scheme}, 320 pixels")
             grounds.add(until("the colours", lambda: self.browser.run(tab.handle, GROUND)))
+            for border, field, others in self.browser.run(tab.handle, FIELDS):
+                self.note(field not in others and min(contrast(border, ground) for ground in [field, *others[:2]]) >= 3,
+                          f"{name}, {scheme}: a field is seen to be one", f"{border}, {field}, {others}")
             if self.script:
                 wrong, held = look(self.browser, tab.handle, self.script)
                 self.note(not wrong and held > 0, f"{name}, {scheme}: axe-core", str(wrong))
         self.note(len(grounds) == 2, f"{name}: light and dark", str(grounds))
+        for width, height in [(390, 844), (1050, 760)]:
+            self.browser.wear(tab, width, height, "light")
+            until("the new size", lambda: self.browser.run(tab.handle, "innerWidth") == width)
+            for bottom in self.browser.run(tab.handle, BUTTON):
+                self.note(bottom <= height, f"{name}, {width} x {height}: no scrolling to the main button", str(bottom))
         self.browser.wear(tab, 1280, 900, "light", zoom=4)
         self.fits(tab, f"{name}, 400 %")
         self.browser.wear(tab, 0, 0, "light")

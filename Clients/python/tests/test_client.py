@@ -1,6 +1,7 @@
 """The clients at a real daemon and the sandbox provider."""
 
 import asyncio
+import io
 import json
 import os
 import re
@@ -259,16 +260,40 @@ class API(BaseHTTPRequestHandler):
         API.seen.append(got)
         API.proofs.append(proof)
         if self.path in ("/away", "/here"):
-            host, path = ("localhost", "/") if self.path == "/away" else ("127.0.0.1", "/proven")
+            host = "localhost" if self.path == "/away" else "127.0.0.1"
             self.send_response(302)
-            self.send_header("Location", f"http://{host}:{self.server.server_port}{path}")
+            self.send_header("Location", f"http://{host}:{self.server.server_port}/proven")
         else:
             self.send_response(401 if got == API.refused or self.path == "/proven" and proof is None else 200)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
     def log_message(self, *words):
         pass
+
+
+class BoundBroker:
+    """Its tokens are bound to a key. A proof is the URL that it is for."""
+
+    @staticmethod
+    def _walk(steps):
+        bound = {"access_token": "T", "token_type": "DPoP", "authorization": "DPoP T"}
+        try:
+            call = next(steps)
+            while True:
+                call = steps.send(bound | {"dpop": (call.body or {}).get("url", "")})
+        except StopIteration as end:
+            return end.value
+
+
+class AsyncBoundBroker:
+    @staticmethod
+    async def _walk(steps):
+        return BoundBroker._walk(steps)
 
 
 class AuthTests(unittest.TestCase):
@@ -376,28 +401,46 @@ class AuthTests(unittest.TestCase):
         self.assertEqual(self.drive(third.fields(), bearer)[1], {"Authorization": "Bearer B"})
         self.assertFalse(target.is_bound)
 
-    def test_a_redirect_takes_no_proof_along(self):
+    def expect_no_proof_behind_a_redirect(self):
+        here, proven, away = (self.url + path for path in ("/here", "/proven", "/away"))
+        self.assertEqual(API.proofs, [here, None, proven, here, None, proven, away, None])
+        self.assertEqual(API.seen, ["DPoP T"] * 7 + [None])
+
+    def test_a_redirect_takes_no_proof_along_with_requests(self):
         try:
             import requests
         except ImportError:
             self.leave_out("requests")
         from ringback.requests_auth import RequestsAuth
-
-        class Bound:
-            @staticmethod
-            def _walk(steps):
-                bound = {"access_token": "T", "token_type": "DPoP", "authorization": "DPoP T"}
-                try:
-                    call = next(steps)
-                    while True:
-                        call = steps.send(bound | {"dpop": (call.body or {}).get("url", "")})
-                except StopIteration as end:
-                    return end.value
         with requests.Session() as session:
-            session.auth = RequestsAuth("work", origin=self.url, broker=Bound())
+            session.auth = RequestsAuth("work", origin=self.url, broker=BoundBroker())
             self.assertEqual(session.get(self.url + "/here", timeout=20).status_code, 200)
-            session.get(self.url + "/away", timeout=20)
-        self.assertEqual(API.proofs, [self.url + "/here", None, self.url + "/proven", self.url + "/away", None])
+            self.assertEqual(session.post(self.url + "/here", data=io.BytesIO(b"x"), timeout=20).status_code, 200)
+            self.assertEqual(session.get(self.url + "/away", timeout=20).status_code, 401)
+        self.expect_no_proof_behind_a_redirect()
+
+    def test_a_redirect_takes_no_proof_along_with_httpx(self):
+        try:
+            import httpx
+        except ImportError:
+            self.leave_out("httpx")
+        from ringback.httpx_auth import HTTPXAuth
+        auth = HTTPXAuth("work", origin=self.url, broker=self.broker)
+        auth._broker, auth._async_broker = BoundBroker(), AsyncBoundBroker()
+        requests = [("GET", "/here", None, 200), ("POST", "/here", b"x", 200), ("GET", "/away", None, 401)]
+        with httpx.Client(auth=auth, follow_redirects=True) as client:
+            for method, path, content, status in requests:
+                self.assertEqual(client.request(method, self.url + path, content=content).status_code, status)
+        self.expect_no_proof_behind_a_redirect()
+        API.seen, API.proofs = [], []
+
+        async def send():
+            async with httpx.AsyncClient(auth=auth, follow_redirects=True) as client:
+                for method, path, content, status in requests:
+                    answer = await client.request(method, self.url + path, content=content)
+                    self.assertEqual(answer.status_code, status)
+        asyncio.run(send())
+        self.expect_no_proof_behind_a_redirect()
 
     def test_no_token_leaves_without_tls_or_for_another_origin(self):
         with self.assertRaises(ValueError):

@@ -75,12 +75,12 @@ public struct HTMLPage: Sendable {
 /// the browser's font size and zoom hold; at 320 pixels (1280 at a zoom of 400 %) nothing is wider than the window.
 public enum PageStyle {
     public static let text = """
-        :root{color-scheme:light dark;--page:#eef0f4;--card:#fff;--field:#fff;--text:#1b2030;--soft:#4a5263;--line:#d3d7df;--good:#1a7f45;--bad:#b3261e}
-        @media(prefers-color-scheme:dark){:root{--page:#14161b;--card:#1e2128;--field:#2b303a;--text:#eceef2;--soft:#b9bfcb;--line:#3b414d;--good:#4cc38a;--bad:#ff8a80}}
+        :root{color-scheme:light dark;--page:#e2e5ec;--card:#f5f6f9;--field:#fff;--tint:#d3dcee;--text:#1b2030;--soft:#4a5263;--line:#c9ced9;--good:#1a7f45;--bad:#b3261e}
+        @media(prefers-color-scheme:dark){:root{--page:#121419;--card:#1e2128;--field:#2b303a;--tint:#3f4d68;--text:#eceef2;--soft:#b9bfcb;--line:#3b414d;--good:#4cc38a;--bad:#ff8a80}}
         *{box-sizing:border-box}
-        body{margin:0;padding:2rem 1rem;background:var(--page);color:var(--text);font:1rem/1.55 system-ui,sans-serif;overflow-wrap:anywhere}
+        body{margin:0;padding:1.5rem 1rem;background:var(--page);color:var(--text);font:1rem/1.55 system-ui,sans-serif;overflow-wrap:anywhere}
         header,main{max-width:34rem;margin:0 auto}
-        header{display:flex;align-items:center;gap:.6rem;padding:0 .25rem 1rem;font-weight:600}
+        header{display:flex;align-items:center;gap:.6rem;padding:0 .25rem .8rem;font-weight:600}
         svg{width:1.75rem;height:1.75rem;flex:none}
         main{padding:1.5rem;background:var(--card);border:1px solid var(--line);border-top:.3rem solid var(--soft);border-radius:.6rem}
         main.good{border-top-color:var(--good)}
@@ -89,28 +89,32 @@ public enum PageStyle {
         p{margin:1rem 0 0}
         .place{margin-top:.4rem;color:var(--soft);font-size:.9rem}
         .place b,.words b{color:var(--text)}
-        form{margin:1.25rem 0 0}
-        label{display:block;margin:1rem 0 .3rem;font-weight:600}
-        input,button,a.button{width:100%;min-height:2.9rem;padding:.6rem .8rem;border:1px solid var(--soft);border-radius:.45rem;font:inherit}
-        input{background:var(--field);color:var(--text)}
-        input[aria-invalid]{border-color:var(--bad)}
-        button,a.button{display:block;margin:1.25rem 0 0;background:var(--text);color:var(--card);font-weight:600;text-align:center;text-decoration:none;cursor:pointer}
-        button[disabled]{opacity:.75;cursor:default}
-        a.button,button.quiet{margin-top:.75rem;background:none;color:var(--text)}
+        form{margin:1.1rem 0 0}
+        label{display:block;margin:.9rem 0 .3rem;font-weight:600}
+        input,button,a.button{width:100%;min-height:2.8rem;padding:.5rem .8rem;border:1px solid transparent;border-radius:1.4rem;font:inherit}
+        input{border-color:var(--soft);border-radius:.4rem;background:var(--field);color:var(--text)}
+        input[aria-invalid]{border-color:var(--bad);box-shadow:inset 0 0 0 1px var(--bad)}
+        button,a.button{display:block;margin:1.1rem 0 0;background:var(--text);color:var(--card);font-weight:600;text-align:center;text-decoration:none;cursor:pointer}
+        button[disabled]{opacity:.5;cursor:default}
+        a.button,button.quiet{background:var(--tint);color:var(--text)}
+        .providers{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(14rem,100%),1fr));gap:.5rem;margin:1rem 0 0}
+        .providers a{margin:0;padding:.5rem}
+        .providers a:first-child:nth-last-child(odd){grid-column:1/-1}
         a{color:inherit}
         :focus-visible{outline:.2rem solid var(--good);outline-offset:.1rem}
         .wrong{color:var(--bad);font-weight:600}
-        .words{padding:.5rem .8rem;border:1px dashed var(--soft);border-radius:.45rem;color:var(--soft)}
+        input+.wrong{margin-top:.3rem}
+        .words{padding:.5rem .8rem;border:1px dashed var(--soft);border-radius:.4rem;color:var(--soft);font-size:.95rem}
         .words b{white-space:nowrap}
         .known{padding:0;border:0;font-size:.9rem}
         .hint{margin:.3rem 0 .5rem;color:var(--soft);font-size:.9rem}
-        .or{display:flex;align-items:center;gap:.8rem;margin:1.25rem 0 -.25rem;color:var(--soft)}
+        .or{display:flex;align-items:center;gap:.8rem;margin:1rem 0 -.4rem;color:var(--soft)}
         .or::before,.or::after{content:"";flex:1;border-top:1px solid var(--line)}
-        nav{margin:1.5rem 0 0;padding:.9rem 0 0;border-top:1px solid var(--line)}
+        section+section,nav{margin:1.5rem 0 0;padding:.9rem 0 0;border-top:1px solid var(--line)}
         h2{margin:0 0 .3rem;font-size:1rem}
         ul{margin:0;padding:0;list-style:none}
         li{padding:.2rem 0}
-        @media(max-width:30rem){body{padding:1rem .5rem}main{padding:1.25rem 1rem}}
+        @media(max-width:30rem){body{padding:.8rem .5rem}main{padding:1rem}}
 
         """
 

@@ -237,12 +237,11 @@ public struct ScreenDocument: Sendable {
     }
 
     private var login: String {
-        var login = ""
-        for provider in content.providers {
-            login +=
-                "<a class=\"button\" href=\"\(HTMLPage.escaped(provider.path))\">"
+        let links = content.providers.map { provider in
+            "<a class=\"button\" href=\"\(HTMLPage.escaped(provider.path))\">"
                 + "\(text.continueWith) \(HTMLPage.escaped(provider.title))</a>\n"
         }
+        var login = links.isEmpty ? "" : "<div class=\"providers\">\n\(links.joined())</div>\n"
         guard content.offers.email || content.offers.phone else {
             return login.isEmpty ? paragraph(text.nothingOffered) : login
         }
@@ -284,17 +283,18 @@ public struct ScreenDocument: Sendable {
         for factor in content.factors {
             let name = factor.name.map { "\(HTMLPage.strong($0)): " } ?? ""
             let id = "<input type=\"hidden\" name=\"factor\" value=\"\(HTMLPage.escaped(factor.id))\">\n"
+            factors += "<section>\n<p>\(name)"
             if factor.isPhone, !factor.hasMessage {
-                factors += "<p>\(name)\(text.phoneFactor)</p>\n" + form(.challenge, id, text.sendSMS)
+                factors += "\(text.phoneFactor)</p>\n" + form(.challenge, id, text.sendSMS)
             } else {
-                let advice = factor.isPhone ? text.phoneFactorSent : text.appFactor
-                factors += "<p>\(name)\(advice)</p>\n"
+                factors += "\(factor.isPhone ? text.phoneFactorSent : text.appFactor)</p>\n"
                 factors += form(.factor, id + code(of: factor.id), text.confirm)
                 if factor.isPhone {
                     factors += paragraph(resendAdvice(factor.secondsLeft))
                     factors += form(.challenge, id, text.sendAgain, isQuiet: true)
                 }
             }
+            factors += "</section>\n"
         }
         return factors + skip(text.skipFactor)
     }
@@ -455,7 +455,7 @@ struct ScreenText: Sendable {
         createAccount: "Создать аккаунт", haveAccount: "У меня есть аккаунт", sendMail: "Отправить письмо",
         sendSMS: "Отправить SMS", confirm: "Подтвердить", savePassword: "Сохранить новый пароль",
         keepPassword: "Оставить старый пароль", skipFactor: "Продолжить без него",
-        otherWay: "Войти другим способом", otherWays: "Другие способы", or: "или", continueWith: "Продолжить через",
+        otherWay: "Войти другим способом", otherWays: "Другие способы", or: "или", continueWith: "Войти через",
         forgottenAdvice: "Вы получите письмо со ссылкой и кодом. Затем можно выбрать новый пароль.",
         mailAdvice: "Вы получите письмо со ссылкой или кодом.", smsAdvice: "Вы получите SMS с кодом.",
         linkSent: "Откройте ссылку из письма на этом компьютере или введите код. Письмо отправлено на",

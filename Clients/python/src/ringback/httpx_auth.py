@@ -10,6 +10,20 @@ from .sending import Sending
 from .twins import Steps
 
 
+class AuthHeaders(httpx.Headers):
+    """Shows the proof to the transport alone. httpx copies the other fields into the request that follows a redirect, for
+    which the proof would be wrong: it names one method and one URL."""
+
+    def __init__(self, others: httpx.Headers, fields: dict[str, str]):
+        super().__init__(others)
+        self["Authorization"] = fields["Authorization"]
+        self._proof = [(b"DPoP", fields["DPoP"].encode())] if "DPoP" in fields else []
+
+    @property
+    def raw(self) -> list[tuple[bytes, bytes]]:
+        return super().raw + self._proof
+
+
 class HTTPXAuth(httpx.Auth):
     """Puts the account's token into requests to `origin`. A token that is answered with 401 is replaced once.
 
@@ -27,6 +41,14 @@ class HTTPXAuth(httpx.Auth):
             return None
         return Sending(self._account, self._target, request.method, str(request.url))
 
+    def _again(self, sending: Sending, request: httpx.Request, response: httpx.Response) -> Steps[dict[str, str]] | None:
+        last, status, headers = response.request, response.status_code, response.headers
+        if not self._target.takes(str(last.url)) or last.headers.get("Authorization") != sending.authorization:
+            return None
+        if last is request:
+            return sending.again(status, headers)
+        return sending.redirected(last.method, str(last.url), status, headers)
+
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         sending = self._sending(request)
         if sending is None:
@@ -34,9 +56,10 @@ class HTTPXAuth(httpx.Auth):
             return
         fields: Steps[dict[str, str]] | None = sending.fields()
         while fields is not None:
-            request.headers.update(self._broker._walk(fields))
+            request.headers = AuthHeaders(request.headers, self._broker._walk(fields))
             response = yield request
-            fields = sending.again(response.status_code, response.headers)
+            fields = self._again(sending, request, response)
+            request = response.request
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
         sending = self._sending(request)
@@ -45,6 +68,7 @@ class HTTPXAuth(httpx.Auth):
             return
         fields: Steps[dict[str, str]] | None = sending.fields()
         while fields is not None:
-            request.headers.update(await self._async_broker._walk(fields))
+            request.headers = AuthHeaders(request.headers, await self._async_broker._walk(fields))
             response = yield request
-            fields = sending.again(response.status_code, response.headers)
+            fields = self._again(sending, request, response)
+            request = response.request

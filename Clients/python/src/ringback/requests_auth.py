@@ -7,7 +7,7 @@ from requests.auth import AuthBase
 
 from .client import Broker
 from .origin import Target
-from .sending import Sending, nonce_of
+from .sending import Sending
 from .twins import Steps
 
 
@@ -26,24 +26,24 @@ class RequestsAuth(AuthBase):
         if self._target.takes(url):
             sending = Sending(self._account, self._target, request.method or "GET", url)
             request.headers.update(self._broker._walk(sending.fields()))
-            # A body that is a stream is gone after the first request.
-            is_kept = request.body is None or isinstance(request.body, (bytes, str))
             request.register_hook(  # type: ignore[no-untyped-call]
-                "response", lambda response, **more: self._answered(response, sending, is_kept, more))
+                "response", lambda response, **more: self._answered(response, sending, more))
         return request
 
-    def _answered(self, response: requests.Response, sending: Sending, is_kept: bool, more: dict[str, Any]
-                  ) -> requests.Response:
-        if not self._target.takes(response.request.url or ""):
+    def _answered(self, response: requests.Response, sending: Sending, more: dict[str, Any]) -> requests.Response:
+        first = response.request
+        # A proof is for one URL, and requests would copy it into the request that follows a redirect.
+        proof = first.headers.pop("DPoP", None)
+        if not self._target.takes(first.url or ""):
             return response
-        if not is_kept or response.request.headers.get("Authorization") != sending.authorization:
+        # A body that is a stream is gone after the first request.
+        is_kept = first.body is None or isinstance(first.body, (bytes, str))
+        if not is_kept or first.headers.get("Authorization") != sending.authorization:
             sending.learn(response.headers)
             return response
-        first = response.request
-        if response.status_code == 401 and self._target.is_bound and "DPoP" not in first.headers:
-            # A redirect has led here: what was proven is another URL.
-            sending = Sending(self._account, self._target, first.method or "GET", first.url or "")
-            fields: Steps[dict[str, str]] | None = sending.fields(nonce=nonce_of(response.headers))
+        fields: Steps[dict[str, str]] | None
+        if proof is None:
+            fields = sending.redirected(first.method or "GET", first.url or "", response.status_code, response.headers)
         else:
             fields = sending.again(response.status_code, response.headers)
         while fields is not None:
@@ -57,7 +57,6 @@ class RequestsAuth(AuthBase):
             next_one.request = again
             response = next_one
             fields = sending.again(response.status_code, response.headers)
-        if response.is_redirect:
-            # A proof is for one URL, and requests would send it to the next one.
-            first.headers.pop("DPoP", None)
+        # What follows a redirect has the token that was taken last.
+        first.headers["Authorization"] = sending.authorization
         return response

@@ -21,13 +21,17 @@ class Sending:
     server's nonce, which is learned from every response."""
 
     def __init__(self, account: str, target: Target, method: str, url: str):
-        parts = urlsplit(url)
-        # What is after `?` is in no proof.
-        place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path or '/'}"
-        self._account, self._target, self._method, self._url = account, target, method, place
+        self._account, self._target = account, target
+        self._move(method, url)
         self._token = ""
         self._repeats = {"nonce", "token"}
         self.authorization = ""
+
+    def _move(self, method: str, url: str) -> None:
+        parts = urlsplit(url)
+        # What is after `?` is in no proof.
+        self._method = method
+        self._url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path or '/'}"
 
     def fields(self, rejected: str | None = None, nonce: str | None = None) -> Steps[dict[str, str]]:
         """The fields of the request. `rejected`: the token that the server refused, which is replaced first. `nonce`: what it
@@ -68,3 +72,11 @@ class Sending:
             return None
         self._repeats.discard("token")
         return self.fields(self._token)
+
+    def redirected(self, method: str, url: str, status: int, headers: Mapping[str, str]) -> Steps[dict[str, str]] | None:
+        """As `again`, for the response to which a redirect has led: its request had the token, but no proof."""
+        self._move(method, url)
+        if status == 401 and self._target.is_bound:
+            self._repeats = {"nonce", "token"}
+            return self.fields(nonce=nonce_of(headers))
+        return self.again(status, headers)
