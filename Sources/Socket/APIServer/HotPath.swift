@@ -42,13 +42,16 @@ extension SocketAPI {
         return account(inPath: path, before: "/mcp-server").map { ($0, true) }
     }
 
+    private static let accounts = "/v1/accounts/"
+
     private static func account(inPath path: String, before tail: String) -> String? {
-        // Bytes: a comparison of characters costs as much as the rest of the response.
-        let (bytes, head, tail) = (path.utf8, "/v1/accounts/".utf8, tail.utf8)
-        guard bytes.count > head.count + tail.count, bytes.starts(with: head),
-            bytes.suffix(tail.count).elementsEqual(tail)
+        // By bytes: a comparison of characters costs as much as the rest of the response.
+        let (head, bytes, end) = (SocketAPI.accounts.utf8.span, path.utf8.span, tail.utf8.span)
+        let length = bytes.count - head.count - end.count
+        guard length > 0, bytes.extracting(first: head.count).isEqual(to: head),
+            bytes.extracting(last: end.count).isEqual(to: end)
         else { return nil }
-        let name = bytes.dropFirst(head.count).dropLast(tail.count)
+        let name = path.utf8.dropFirst(head.count).prefix(length)
         return name.contains(UInt8(ascii: "/")) ? nil : String(name)
     }
 
@@ -96,6 +99,14 @@ extension SocketAPI {
         else { return nil }
         noteIssuedToken(facts, credential.issuedToken, .own, .token, for: lookup)
         return ServerResponse(json: response)
+    }
+}
+
+extension Span<UInt8> {
+    fileprivate func isEqual(to other: Span<UInt8>) -> Bool {
+        guard count == other.count else { return false }
+        for index in indices where self[index] != other[index] { return false }
+        return true
     }
 }
 
@@ -149,8 +160,9 @@ final class ConnectionFacts: Sendable {
     /// Counts a token that this connection got before. False if it is another one, or if its count has been written.
     func repeats(_ token: UInt64, at now: Int) -> Bool {
         counters.withLock { counters in
-            guard let counters, counters.token == token, counters.use.add(at: now) else { return false }
-            counters.metric.add()
+            // In place, without a copy of the counters' references.
+            guard counters?.token == token, counters?.use.add(at: now) == true else { return false }
+            counters?.metric.add()
             return true
         }
     }
