@@ -41,7 +41,7 @@ extension [JSON] {
             }
             let (output, checks) = try await stage.doctor()
             #expect(output.status == 0 && output.err.isEmpty && checks.wrong == [], "\(output)")
-            for check in ["socket", "version", "configuration", "home", "vault"] {
+            for check in ["socket", "version", "seccomp", "configuration", "home", "vault"] {
                 #expect(checks.level(check) == "ok", "\(check) \(output)")
             }
             #expect(checks.level("scheme", Stage.scheme) == "ok" && checks.level("scheme", "swisscoin") == "ok")

@@ -151,6 +151,14 @@ struct DoctorExamination {
             } else {
                 report.add("version", .ok, "ringback and ringbackd are of version \(build.name).")
             }
+            // A restricted socket does not tell.
+            if let confinement = answer["confinement"] {
+                let reason = confinement["reason"]?.string
+                report.add(
+                    "seccomp", reason == nil ? .ok : .warning,
+                    reason.map { "The kernel does not confine the daemon: \($0)." }
+                        ?? "The kernel lets the daemon start no program.")
+            }
         } catch {
             switch error.kind {
             // The directory of the socket is another user's: no command of this user helps.
