@@ -1,0 +1,72 @@
+import OAuth
+import RingbackBase
+import TestSupport
+import Testing
+
+@testable import BrokerCore
+@testable import BrokerTestSupport
+@testable import OAuthSignIn
+
+/// What sign-ins ask about the other accounts is kept in indexes.
+@Suite struct `The indexes of the lanes` {
+    private static let names = (0..<12).map { House.named("account-\($0)") }
+
+    /// A service, a service through another account's sign-in, or an account that users sign in to.
+    private func account(_ name: AccountName, by random: inout SeededGenerator) -> Account {
+        var account = House.account(name, issuer: Bool.random(using: &random) ? "https://one" : "https://two")
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0: account.oauth.grant = ServiceGrant(.clientCredentials)
+        case 1:
+            let unused = ServiceGrant.AssertionSource { _ throws(BrokerError) in throw .cancelled }
+            let upstream = Self.names[Int.random(in: 0..<Self.names.count, using: &random)]
+            account.oauth.grant = ServiceGrant(through: upstream, unused)
+        default: break
+        }
+        return account
+    }
+
+    private func loaded(by random: inout SeededGenerator) -> LaneState.Loaded {
+        var session = laneSession(Bool.random(using: &random) ? "alice" : "bob")
+        switch Int.random(in: 0..<6, using: &random) {
+        case 0: return .absent(.signedOut)
+        case 1: return .failed(.cancelled)
+        case 2: session.subject = nil
+        case 3: session.keeping = .memory
+        default: break
+        }
+        return .session(HeldSession(session))
+    }
+
+    private func outcome(by random: inout SeededGenerator) -> LaneState.Outcome {
+        let outcomes: [LaneState.Outcome] = [
+            .loaded(loaded(by: &random), isAfterReload: false), .changedElsewhere(loaded(by: &random)),
+            .opened(HeldSession(laneSession("bob")), .signedIn, nil), .changed(laneSession("carol"), nil, nil),
+            .dead(code: nil), .signOutBegan, .signOutEnded, .closed(leaving: nil), .closed(leaving: laneSession("bob")),
+            .dropped, .locked,
+        ]
+        return outcomes[Int.random(in: 0..<outcomes.count, using: &random)]
+    }
+
+    @Test(arguments: 1...20)
+    func `agree with a search of all lanes after each change of a session or an account`(seed: Int) {
+        var random = SeededGenerator(seed: UInt64(seed))
+        var lanes = Lanes()
+        var (sharing, depending, number) = (0, 0, UInt64(0))
+        for _ in 0..<600 {
+            let name = Self.names[Int.random(in: 0..<Self.names.count, using: &random)]
+            switch Int.random(in: 0..<20, using: &random) {
+            case 0: lanes[name] = nil
+            case 1: lanes[name]?.account = account(name, by: &random)
+            case 2, 3:
+                number += 1
+                let id = SessionManager.LaneID(account: name, number: number)
+                lanes[name] = Lanes.Lane(account: account(name, by: &random), id: id, state: LaneState())
+            default: _ = lanes[name]?.state.take(outcome(by: &random), of: name, at: laneNow)
+            }
+            #expect(lanes.misindexed == [])
+            sharing = max(sharing, lanes.values.map { lanes.ofSameUser(as: $0).count }.max() ?? 0)
+            depending = max(depending, Self.names.map { lanes.dependents(of: $0).count }.max() ?? 0)
+        }
+        #expect(sharing > 1 && depending > 0)
+    }
+}
