@@ -38,12 +38,17 @@ import Testing
     }
 
     private func outcome(by random: inout SeededGenerator) -> LaneState.Outcome {
-        let outcomes: [LaneState.Outcome] = [
-            .loaded(loaded(by: &random), isAfterReload: false), .changedElsewhere(loaded(by: &random)),
-            .opened(HeldSession(laneSession("bob")), .signedIn, nil), .changed(laneSession("carol"), nil, nil),
-            .dead(code: nil), .signOutBegan, .signOutEnded, .closed(leaving: nil), .closed(leaving: laneSession("bob")),
-            .dropped, .locked,
+        // Those that bring a session or show it again are more frequent, so that most accounts have one.
+        let frequent: [LaneState.Outcome] = [
+            .loaded(loaded(by: &random), isAfterReload: false), .signOutEnded,
+            .opened(HeldSession(laneSession("alice")), .signedIn, nil),
+            .opened(HeldSession(laneSession("bob")), .signedIn, nil),
         ]
+        let rare: [LaneState.Outcome] = [
+            .changedElsewhere(loaded(by: &random)), .changed(laneSession("carol"), nil, nil), .dead(code: nil),
+            .signOutBegan, .closed(leaving: nil), .closed(leaving: laneSession("bob")), .dropped, .locked,
+        ]
+        let outcomes = frequent + frequent + frequent + rare
         return outcomes[Int.random(in: 0..<outcomes.count, using: &random)]
     }
 
