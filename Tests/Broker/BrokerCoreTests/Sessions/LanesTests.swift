@@ -9,12 +9,12 @@ import Testing
 
 /// What sign-ins ask about the other accounts is kept in indexes.
 @Suite struct `The indexes of the lanes` {
-    private static let names = (0..<12).map { House.named("account-\($0)") }
+    private static let names = (0..<20).map { House.named("account-\($0)") }
 
     /// A service, a service through another account's sign-in, or an account that users sign in to.
     private func account(_ name: AccountName, by random: inout SeededGenerator) -> Account {
         var account = House.account(name, issuer: Bool.random(using: &random) ? "https://one" : "https://two")
-        switch Int.random(in: 0..<5, using: &random) {
+        switch Int.random(in: 0..<7, using: &random) {
         case 0: account.oauth.grant = ServiceGrant(.clientCredentials)
         case 1:
             let unused = ServiceGrant.AssertionSource { _ throws(BrokerError) in throw .cancelled }
@@ -52,17 +52,17 @@ import Testing
         return outcomes[Int.random(in: 0..<outcomes.count, using: &random)]
     }
 
-    @Test(arguments: 1...20)
+    @Test(arguments: 1...5)
     func `agree with a search of all lanes after each change of a session or an account`(seed: Int) {
         var random = SeededGenerator(seed: UInt64(seed))
         var lanes = Lanes()
         var (sharing, depending, number) = (0, 0, UInt64(0))
-        for _ in 0..<600 {
+        for _ in 0..<1_000 {
             let name = Self.names[Int.random(in: 0..<Self.names.count, using: &random)]
-            switch Int.random(in: 0..<20, using: &random) {
+            switch Int.random(in: 0..<50, using: &random) {
             case 0: lanes[name] = nil
             case 1: lanes[name]?.account = account(name, by: &random)
-            case 2, 3:
+            case 2...5:
                 number += 1
                 let id = SessionManager.LaneID(account: name, number: number)
                 lanes[name] = Lanes.Lane(account: account(name, by: &random), id: id, state: LaneState())
