@@ -6,25 +6,17 @@ public import RingbackBase
 public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
     public let file: String
     /// From 1; nil if it concerns the whole file.
-    public let line: Int?
+    public var line: Int?
     /// In TOML's dotted form (`accounts.mail.issuer`); nil for syntax errors and for whole files.
-    public let key: String?
+    public var key: String?
     public let message: String
     /// The kind of error, from which a program can derive advice for the user; nil if the message is sufficient.
-    public let cause: Cause?
+    public var cause: Cause?
 
     public enum Cause: Sendable, Equatable {
         case unsafe(UnsafePath)
         /// An API request has created an exposed socket with the table's name.
         case nameTaken(socket: String)
-    }
-
-    public init(file: String, line: Int? = nil, key: String? = nil, message: String, cause: Cause? = nil) {
-        self.file = file
-        self.line = line
-        self.key = key
-        self.message = message
-        self.cause = cause
     }
 
     /// `FILE:LINE: KEY: MESSAGE`, the format of compilers, which editors understand.

@@ -35,7 +35,7 @@ struct Shown: Sendable {
 
 struct Outage: Sendable {
     /// Why it could not be reached at the last attempt.
-    private(set) var reason: RowReason?
+    private(set) var reason: DatabaseReason?
     private(set) var since: Duration?
     /// A change failed.
     private(set) var isOfChanges = false
@@ -47,7 +47,7 @@ struct Outage: Sendable {
     private static let pauseOfLoading: Duration = .seconds(5)
 
     /// Why it is not asked now; nil if it may be.
-    func refusal(at now: Duration) -> RowReason? { now < retryAt ? reason : nil }
+    func refusal(at now: Duration) -> DatabaseReason? { now < retryAt ? reason : nil }
 
     mutating func note(_ error: RowError, isRead: Bool, at now: Duration) {
         switch error {

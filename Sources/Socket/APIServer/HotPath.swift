@@ -223,7 +223,7 @@ extension SocketAPI {
     @discardableResult
     func noteIssuedToken(
         _ facts: ConnectionFacts, _ issuedToken: IssuedToken, _ key: TokenKey, _ operation: PolicyOperation,
-        for lookup: OriginLookup? = nil
+        for lookup: OriginLookup? = nil, at origin: String? = nil
     ) -> (use: CountedUse, metric: Metrics.IssuedTokens)? {
         guard let records else { return nil }
         let account = issuedToken.account.rawValue
@@ -232,7 +232,7 @@ extension SocketAPI {
         guard let caller = facts.caller else { return nil }
         var use = AuditUse(.issuedToken, account: account, operation: operation.rawValue)
         use.exposedSocket = facts.exposedSocket
-        use.origin = lookup?.origin.rule.pattern.text
+        use.origin = origin ?? lookup?.origin.rule.pattern.text
         use.tool = lookup?.tool
         use.scope = issuedToken.scope.map(RecordKeeper.bounded)
         if key != .own {

@@ -278,7 +278,7 @@ public struct AuditUse: Hashable, Sendable {
     public var scope: String?
     public var audience: String?
     public var resource: String?
-    /// The URL pattern of the origin for which a tool looked the token up; nil for other uses.
+    /// The URL pattern of the origin for which a tool looked the token up, or got a proof; nil for other uses.
     public var origin: String?
     /// The name that the tool gave itself. It is not verified.
     public var tool: String?

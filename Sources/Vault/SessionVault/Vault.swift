@@ -265,14 +265,4 @@ public struct VaultStatus: Sendable, Equatable {
     public var database: VaultDatabase?
     /// The configured source, if it is neither `auto` nor the key's: the vault will be locked after the next start.
     public var otherKeySource: KeySourceChoice?
-
-    public init(
-        kind: Kind, isLocked: Bool, reason: VaultReason? = nil, keySource: KeySourceChoice?, protection: VaultProtection
-    ) {
-        self.kind = kind
-        self.isLocked = isLocked
-        self.reason = reason
-        self.keySource = keySource
-        self.protection = protection
-    }
 }

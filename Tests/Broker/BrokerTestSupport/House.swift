@@ -203,6 +203,26 @@ extension SessionManager {
     var isIdle: Bool { work.count == 0 && schedule.running.isEmpty }
 }
 
+extension Lanes {
+    /// The accounts of which an index says something else than a search of all lanes.
+    var misindexed: [AccountName] {
+        values.filter { lane in
+            let signedIn = values.filter { other in
+                other.state.visible != nil && other.account.kind.needsSignIn
+                    && other.account.binding.provider == lane.account.binding.provider
+            }
+            let subject = lane.state.visible?.subject
+            let isUser = lane.account.kind.needsSignIn && subject != nil
+            let sameUser = isUser ? signedIn.filter { $0.state.visible?.subject == subject } : []
+            let isSecond = lane.account.kind.needsSignIn && signedIn.contains { $0.id != lane.id }
+            let dependents = values.filter { $0.account.kind.upstream == lane.account.name }
+            return ofSameUser(as: lane) != sameUser.map(\.account.name).sorted()
+                || hasSignedInNeighbour(lane.account) != isSecond
+                || self.dependents(of: lane.account.name) != dependents.map(\.account.name).sorted()
+        }.map(\.account.name)
+    }
+}
+
 extension House {
     /// A broker of a later life on the same vault, before its accounts are configured.
     func rebirth(
@@ -286,7 +306,7 @@ struct Chaos: Sendable {
     let rounds: Int
     let names: [AccountName]
 
-    /// Things happen, up to six at a time.
+    /// Things happen, up to six at a time. After each round the indexes of the lanes agree with the lanes.
     ///
     /// - Parameter happen: what happens: one of 32 things, to an account.
     /// - Returns: false if the sessions did not come to rest where that was waited for.
@@ -304,6 +324,7 @@ struct Chaos: Sendable {
             }
             clock.advance(by: Int.random(in: 0...1_500, using: &random))
             _ = await broker.sessionManager.runDueTasks()
+            #expect(await broker.sessionManager.lanes.misindexed == [])
             if Bool.random(using: &random) {
                 comesToRest = await eventually { await broker.sessionManager.isIdle } && comesToRest
             }

@@ -1,8 +1,8 @@
 import Glibc
 import RingbackBase
-import SessionVault
 
 @testable import BrokerCore
+@testable import SessionVault
 
 /// Keeps texts and remembers what was asked of it; fails, holds or locks as told.
 actor RecordingVault: Vault {

@@ -1,8 +1,9 @@
-import Configuration
 import Glibc
 import OAuth
 import RingbackBase
 import Testing
+
+@testable import Configuration
 
 @Suite struct `The configuration` {
     private static let google = "provider = \"google\"\nclient_id = \"c\"\n"

@@ -121,59 +121,26 @@ extension AccountView {
     }
 }
 
-/// The user of a session, to find the accounts of one user without comparing each account with each other one.
-private struct ProviderUser: Hashable {
-    let provider: String
-    let subject: String
-
-    /// Nil for a service, and for an account without a session or a user.
-    init?(_ lane: SessionManager.Lane) {
-        guard lane.account.kind.needsSignIn, let subject = lane.state.visible?.subject else { return nil }
-        provider = lane.account.binding.provider
-        self.subject = subject
-    }
-}
-
 extension SessionManager {
     func view(
         _ name: AccountName, flow: FlowView?, _ revocation: RevocationState? = nil
     ) throws(BrokerError) -> AccountView {
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
-        let subject = lane.state.visible?.subject
-        let sameUser = subject.map { subject in neighbours(of: lane.account) { $0.subject == subject } } ?? []
-        return view(lane, flow, revocation, sameUser: sameUser)
+        return view(lane, flow, revocation)
     }
 
     func views(
         with flows: [AccountName: FlowView], _ revocations: [AccountName: RevocationState] = [:]
     ) -> [AccountView] {
-        let ordered = names.compactMap { lanes[$0] }
-        let accounts = Dictionary(grouping: ordered, by: ProviderUser.init).mapValues { $0.map(\.account.name) }
-        return ordered.map { lane in
-            let name = lane.account.name
-            let sameUser = ProviderUser(lane).flatMap { accounts[$0] } ?? []
-            return view(lane, flows[name], revocations[name], sameUser: sameUser)
-        }
+        names.compactMap { name in lanes[name].map { view($0, flows[name], revocations[name]) } }
     }
 
-    private func view(
-        _ lane: Lane, _ flow: FlowView?, _ revocation: RevocationState?, sameUser: [AccountName]
-    ) -> AccountView {
+    private func view(_ lane: Lane, _ flow: FlowView?, _ revocation: RevocationState?) -> AccountView {
+        let sameUser = lockError == nil ? lanes.ofSameUser(as: lane) : []
         let others = sameUser.lazy.filter { $0 != lane.account.name }.prefix(AccountView.mostOfSameUser)
         return AccountView(
             lane, lockError: lockError, missing: lane.account.absenceOfUpstream(by: self), flow: flow, revocation,
-            sameUser: lockError == nil ? Array(others) : [], by: clock)
-    }
-
-    /// The other accounts of the account's provider that hold a session for which `isMeant` is true, sorted. Services
-    /// have no users.
-    func neighbours(of account: Account, where isMeant: (Session) -> Bool) -> [AccountName] {
-        guard account.kind.needsSignIn else { return [] }
-        let provider = account.binding.provider
-        return lanes.values.filter { lane in
-            guard lane.account.name != account.name, let session = lane.state.visible else { return false }
-            return isMeant(session) && lane.account.kind.needsSignIn && lane.account.binding.provider == provider
-        }.map(\.account.name).sorted()
+            sameUser: Array(others), by: clock)
     }
 
     /// The accounts whose problem is a setting that could not be used.

@@ -57,14 +57,13 @@ public final class OriginRegistry: Sendable {
         }
     }
 
-    /// True if a URL belongs to an origin that has access tokens of the account.
-    public func hasOrigin(at url: WebURL, of account: AccountName) -> Bool {
+    /// The origin of a URL that has access tokens of the account, of several that with the longest path; nil if none has.
+    public func pattern(of url: WebURL, with account: AccountName) -> OriginPattern? {
         let place = OriginPlace(url)
-        return state.withLock { state in
-            state.origins.contains {
-                $0.account == account && $0.kind == .accessToken && $0.rule.pattern.matches(place)
-            }
+        let rules = state.withLock { state in
+            state.origins.filter { $0.account == account && $0.kind == .accessToken }.map(\.rule)
         }
+        return rules.map(\.pattern).filter { $0.matches(place) }.max { $0.segments.count < $1.segments.count }
     }
 
     /// The origin whose issued token was rejected by the server behind a URL; nil if there is none. The user name is

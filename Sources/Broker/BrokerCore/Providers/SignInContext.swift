@@ -65,9 +65,9 @@ public struct SignInContext: Sendable {
 
     // MARK: Other accounts
 
-    /// The other accounts of the account's provider that users are signed in to.
-    public func signedInNeighbours(of account: Account) async -> [AccountName] {
-        await broker.sessionManager.neighbours(of: account) { _ in true }
+    /// True if a user is signed in to another account of the account's provider.
+    public func hasSignedInNeighbour(_ account: Account) async -> Bool {
+        await broker.sessionManager.lanes.hasSignedInNeighbour(account)
     }
 
     public func require(_ query: SessionQuery, of account: AccountName) async throws(BrokerError) {

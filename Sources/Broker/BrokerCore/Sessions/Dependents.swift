@@ -5,8 +5,7 @@ struct Dependents: Sendable {
     /// Ends what they got: that sign-in has ended, or another one is in its place. What they are asked for from now on
     /// waits for this.
     func end(by manager: isolated SessionManager) {
-        for lane in manager.lanes.values where lane.account.kind.upstream == upstream {
-            let id = lane.id
+        for id in manager.lanes.dependents(of: upstream).compactMap({ manager.lanes[$0]?.id }) {
             manager.take(.configurationFixed, id)
             manager.take(.signOutBegan, id)
             manager.enqueue(id.account) { manager in

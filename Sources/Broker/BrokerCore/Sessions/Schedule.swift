@@ -207,7 +207,7 @@ extension SessionManager {
 
     func saveEverything() {
         let names =
-            lanes.filter(\.value.state.isUnsaved).map(\.key)
+            lanes.values.filter(\.state.isUnsaved).map(\.account.name)
             + detached.unwritten.keys.compactMap { AccountName($0.account) }
         for name in Set(names) { saveAgain(name) }
     }

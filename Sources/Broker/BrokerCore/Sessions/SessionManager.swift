@@ -18,7 +18,7 @@ public actor SessionManager {
         var loaded = Promise<Void>()
     }
 
-    private(set) var lanes: [AccountName: Lane] = [:]
+    private(set) var lanes = Lanes()
     private(set) var redirectURIs: Set<String> = []
     /// The last change of each account. The next one waits for it, even if the lane has been replaced.
     private(set) var tails: [AccountName: Promise<Void>] = [:]
@@ -99,7 +99,8 @@ public actor SessionManager {
     /// Hides an account's session at once; the vault keeps it. A running refresh saves its result in the old slot, and
     /// finds no lane to put it in.
     private func setAside(_ name: AccountName) {
-        guard var lane = lanes.removeValue(forKey: name) else { return }
+        guard var lane = lanes[name] else { return }
+        lanes[name] = nil
         detached.keep(lane.state, of: lane.account)
         schedule.remove(.load(name))
         let effects = lane.state.take(.replaced, of: name, at: clock.bootInstant)

@@ -127,13 +127,13 @@ extension SessionManager {
 
     // MARK: Loading
 
-    var unloaded: [AccountName] { lanes.filter { !$0.value.state.isLoaded }.map(\.key) }
+    var unloaded: [AccountName] { lanes.values.filter { !$0.state.isLoaded }.map(\.account.name) }
 
     /// Loads every account, at the start all together: a turn of each would take several times as long.
     private func loadAll() {
         var together: [LaneID] = []
-        for (name, lane) in lanes {
-            if tails[name] == nil { together.append(lane.id) } else { load(name, isAfterReload: false) }
+        for id in lanes.values.map(\.id) {
+            if tails[id.account] == nil { together.append(id) } else { load(id.account, isAfterReload: false) }
         }
         enqueue(inAll: together.map(\.account)) { [together] in
             await $0.loadInTurn(together, isAfterReload: false)

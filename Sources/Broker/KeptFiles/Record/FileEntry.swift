@@ -3,7 +3,7 @@ internal import RingbackBase
 /// One file's entry in the record of the kept files, and the record as JSON.
 public struct FileEntry: Equatable, Sendable {
     /// SHA-256 of each content that may be at the path.
-    public var digests: Set<[UInt8]>
+    public var digests: Set<[UInt8]> = []
     /// Unix seconds: when the content expires; nil if that is not known.
     public var expiresAt: Int?
     /// Unix seconds: when the `ttl` began; nil if it has not.
@@ -11,12 +11,6 @@ public struct FileEntry: Equatable, Sendable {
 
     private static let version = 1
     private static let most = 1_024
-
-    public init(digests: Set<[UInt8]> = [], expiresAt: Int? = nil, beganAt: Int? = nil) {
-        self.digests = digests
-        self.expiresAt = expiresAt
-        self.beganAt = beganAt
-    }
 
     public static func encode(_ entries: [String: FileEntry]) -> [UInt8] {
         let files = entries.sorted { $0.key < $1.key }.map { path, entry -> JSONObject in

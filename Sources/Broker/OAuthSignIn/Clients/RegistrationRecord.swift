@@ -19,18 +19,6 @@ struct RegistrationRecord: Sendable, Equatable {
     var managements: [RegistrationManagement]
     let registeredAt: WallInstant
 
-    init(
-        issuer: String, clientID: String?, secret: Secret? = nil, secretExpiresAt: WallInstant? = nil,
-        managements: [RegistrationManagement], registeredAt: WallInstant
-    ) {
-        self.issuer = issuer
-        self.clientID = clientID
-        self.secret = secret
-        self.secretExpiresAt = secretExpiresAt
-        self.managements = managements
-        self.registeredAt = registeredAt
-    }
-
     /// Bound to issuer and client id, as the account's session is. Another issuer or client id cannot reach it.
     static func slot(_ account: AccountName, issuer: String, clientID: String?) -> VaultSlot {
         let binding = SessionBinding(provider: issuer, clientID: clientID ?? "")
@@ -50,7 +38,9 @@ struct RegistrationRecord: Sendable, Equatable {
         ]
         return Secret(bytes: JSON.object(object).serialized())
     }
+}
 
+extension RegistrationRecord {
     init?(decoding text: Secret) {
         guard let json = try? JSON(parsing: text.revealedBytes()),
             json["version"]?.integer == RegistrationRecord.version, let issuer = json["issuer"]?.string

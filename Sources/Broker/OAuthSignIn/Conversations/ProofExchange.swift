@@ -153,6 +153,13 @@ struct Prover: Sendable {
     /// Which access tokens a response may have for a session with or without a key.
     func tokenUse(hasKey: Bool) -> DPoPUse { !hasKey ? .off : rules.dpop == .off ? .automatic : rules.dpop }
 
+    /// What a token exchange has issued (RFC 8693 section 2.2.1), or a grant without a user.
+    func tokens(issuedIn response: HTTPResponse, hasKey: Bool) throws(OAuthError) -> TokenSet {
+        let tokens = try TokenResponse(reading: response).tokenSet(under: tokenUse(hasKey: hasKey))
+        try ExchangedTokenType.check(issued: tokens)
+        return tokens
+    }
+
     /// Throws if the account's tokens are to be bound, and cannot be.
     func check(_ metadata: ProviderMetadata, isTakenOver: Bool = false) throws(BrokerError) {
         guard rules.dpop == .required || rules.dpop == .refreshOnly else { return }

@@ -160,10 +160,7 @@ struct ScopeExchange: Sendable {
                 endpoint: metadata.tokenEndpoint)
         }
         do throws(OAuthError) {
-            let tokens = try TokenResponse(reading: response)
-                .tokenSet(under: provider.proofs.tokenUse(hasKey: proofKey != nil))
-            try ExchangedTokenType.check(issued: tokens)
-            return tokens
+            return try provider.proofs.tokens(issuedIn: response, hasKey: proofKey != nil)
         } catch {
             if case .refused(let refusal) = error {
                 let name = provider.account.name

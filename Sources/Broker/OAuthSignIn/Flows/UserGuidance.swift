@@ -21,8 +21,8 @@ struct UserGuidance: Sendable, Equatable {
         let account = provider.account
         let session = await context.sessions.held(account.name)
         if session == nil || request.switchesSubject {
-            let others = session == nil ? await context.signedInNeighbours(of: account) : []
-            asksForChoice = request.switchesSubject || !others.isEmpty
+            let isSecond = session == nil ? await context.hasSignedInNeighbour(account) : false
+            asksForChoice = request.switchesSubject || isSecond
         } else if account.page.sendsLoginHint, let session, provider.rules.isIssuer(of: session),
             let name = session.loginName, name.utf8.count <= UserGuidance.longestHint
         {

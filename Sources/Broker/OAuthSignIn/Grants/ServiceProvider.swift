@@ -167,10 +167,7 @@ extension ServiceProvider {
         }
         let response = try await provider.proofs.send(provenBy: proofKey) { build() ?? request }
         do throws(OAuthError) {
-            let tokens = try TokenResponse(reading: response)
-                .tokenSet(under: provider.proofs.tokenUse(hasKey: proofKey != nil))
-            try ExchangedTokenType.check(issued: tokens)
-            return tokens
+            return try provider.proofs.tokens(issuedIn: response, hasKey: proofKey != nil)
         } catch {
             throw grant.through.flatMap { BrokerError(stepUpOf: $0, demandedIn: response) }
                 ?? BrokerError(error, host: request.host).unquoting(registration.secret, assertion?.text)

@@ -92,9 +92,9 @@ public struct SharedRow: Sendable, Equatable {
 
 public enum RowError: Error, Sendable, Equatable {
     /// No answer, or none in time. It may have taken effect.
-    case unreachable(RowReason)
+    case unreachable(DatabaseReason)
     /// The database refused: the schema is missing or of another version, the role lacks a right, no room, read-only.
-    case refused(RowReason)
+    case refused(DatabaseReason)
 }
 
 public enum RowOutcome: Sendable, Equatable {
@@ -155,8 +155,6 @@ public struct RowFacts: Sendable, Equatable {
         self.clock = clock
     }
 }
-
-public typealias RowReason = DatabaseReason
 
 /// Rows of which a change was told, until they are looked at: each once, however often that was told.
 final class RowNews: Sendable {

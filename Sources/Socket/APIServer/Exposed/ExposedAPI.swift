@@ -263,14 +263,14 @@ public struct ExposedAPI: Sendable {
         guard !call.has("rejected_sha256") else { throw denied("no token is refreshed") }
         let proved = try ProvedRequest(of: call)
         try await refuseAnother(name)
-        guard try await api.isServer(of: proved, name, call) else {
+        guard let origin = try await api.origin(of: proved, name, call) else {
             throw denied("no proof for this URL is served")
         }
         let (issuedToken, wanted) = try await issue(SessionQuery(), of: name, call)
         let proof = try await api.proof(of: issuedToken, for: proved) {
             Problem(elsewhere: $0, language: call.language)
         }
-        return api.answer(issuedToken, proof, wanted.key, call)
+        return api.answer(issuedToken, proof, wanted.key, at: origin, call)
     }
 
     private func whyNotServed(_ token: AccessToken, of name: AccountName) -> String {

@@ -34,7 +34,7 @@ struct ProofResource: Resource {
         let name = try call.account()
         let proved = try ProvedRequest(of: call)
         let rejected = try call.digest("rejected_sha256")
-        guard try await api.isServer(of: proved, name, call) else {
+        guard let origin = try await api.origin(of: proved, name, call) else {
             throw Problem(
                 .policyDenied,
                 "\(proved.url.place) is no origin of \(name) there: a proof is made only for its MCP server, and for what an "
@@ -49,15 +49,19 @@ struct ProofResource: Resource {
         }
         let issuedToken = try await call.ask { () throws(BrokerError) in try await broker.session(name, wanted) }
         let proof = try await api.proof(of: issuedToken, for: proved) { Problem($0, language: call.language) }
-        return api.answer(issuedToken, proof, .own, call)
+        return api.answer(issuedToken, proof, .own, at: origin, call)
     }
 }
 
 extension SocketAPI {
-    /// True if the account's tokens are for what is at the request's URL: by the table of origins, or as its MCP server.
-    func isServer(of proved: ProvedRequest, _ name: AccountName, _ call: Call) async throws(Problem) -> Bool {
-        if daemon.origins?.hasOrigin(at: proved.url, of: name) == true { return true }
-        return try await call.ask { () throws(BrokerError) in try await proved.isAtMCPServer(of: name, broker) }
+    /// The pattern of the origin at the request's URL, by the table of origins or as that of the account's MCP server; nil
+    /// if the account's tokens are not for it.
+    func origin(of proved: ProvedRequest, _ name: AccountName, _ call: Call) async throws(Problem) -> String? {
+        if let pattern = daemon.origins?.pattern(of: proved.url, with: name) { return pattern.text }
+        let isServer = try await call.ask { () throws(BrokerError) in
+            try await proved.isAtMCPServer(of: name, broker)
+        }
+        return isServer ? proved.url.origin + "/*" : nil
     }
 
     /// The proof for a request; nil if the token is not bound. Throws `policy_denied` for an endpoint of the issuer.
@@ -79,8 +83,10 @@ extension SocketAPI {
                 + "refresh or end the session.")
     }
 
-    func answer(_ issuedToken: IssuedToken, _ proof: Secret?, _ key: TokenKey, _ call: Call) -> ServerResponse {
-        noteIssuedToken(call.facts, issuedToken, key, .proof)
+    func answer(
+        _ issuedToken: IssuedToken, _ proof: Secret?, _ key: TokenKey, at origin: String, _ call: Call
+    ) -> ServerResponse {
+        noteIssuedToken(call.facts, issuedToken, key, .proof, at: origin)
         let token = issuedToken.token
         var object = JSONObject([.init("account", .string(issuedToken.account.rawValue))])
         object["authorization"] = .string("\(token.type) \(token.value.revealed())")

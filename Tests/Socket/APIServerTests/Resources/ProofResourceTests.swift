@@ -122,7 +122,10 @@ import Testing
         let house = try await house()
         _ = await ask(house)
         await house.records.audit.flush()
+        // With the origin as the table has it, and no path or query of the request.
         #expect(house.folder.text.contains(#""operation":"proof""#))
+        #expect(house.folder.text.contains(#""origin":"https://api.example.org/v1/*""#), "\(house.folder.text)")
+        #expect(!house.folder.text.contains("things") && !house.folder.text.contains("page"))
         house.consents.configure([try #require(AccountName("work")): ConsentDesk.Rule(.deny)])
         #expect(await ask(house).code == "policy_denied")
     }

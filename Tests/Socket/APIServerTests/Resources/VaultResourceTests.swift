@@ -2,13 +2,13 @@ import LocalHTTP
 import Records
 import RingbackAPI
 import RingbackBase
-import SessionVault
 import Synchronization
 import Testing
 
 @testable import APIServer
 @testable import BrokerCore
 @testable import BrokerTestSupport
+@testable import SessionVault
 
 @Suite(.timeLimit(.minutes(1))) struct `The vault on the socket` {
     private let session = "/v1/accounts/work/session"
