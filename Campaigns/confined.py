@@ -470,9 +470,8 @@ def campaign(chosen, report, places):
     person = Person(chosen, places)
     escapes(person, report)
     work(person, report)
-    # What is typed has to meet programs that are ready for it: a busy machine is too slow for that.
+    terminal(person, report)
     if not chosen.short:
-        terminal(person, report)
         walk_in_tmux(person, report, places)
     signals(person, report, SHORT_KILLS if chosen.short else KILLS)
     accounts(person, report, places)
