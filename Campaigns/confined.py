@@ -200,7 +200,9 @@ class Person:
                         raise Trouble(f"{words[-1]}: no {left[0][0]} in {said[-400:]}")
                     return said.decode(errors="replace"), status
                 said += piece
-        os.kill(pid, signal.SIGKILL)
+        # Jobs that do not end with the shell would be found by what comes next.
+        subprocess.run(["pkill", "-KILL", "-s", str(pid)], check=False)
+        os.waitpid(pid, 0)
         os.close(terminal)
         raise Trouble(f"{words[-3:]} did not end: {said[-400:]}")
 
