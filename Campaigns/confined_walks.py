@@ -8,7 +8,6 @@ import re
 import select
 import shutil
 import subprocess
-import time
 
 from harness import HERE, ROOT, Trouble, output, read, run, soon, stop, until, write
 
@@ -198,14 +197,17 @@ class Tmux:
         if not soon(lambda: text in self.screen, seconds):
             raise Trouble(f"no {text!r} in {self.screen.strip()[-400:]}")
 
-    def press(self, key, text):
-        """A shell that has just started a job may still be about to take the terminal: the key is lost then."""
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            self.call("send-keys", key)
-            if soon(lambda: text in self.screen, 3):
-                return
-        raise Trouble(f"{key}: no {text!r} in {self.screen.strip()[-400:]}")
+    def press(self, key, command, text):
+        """Presses a key for a command, once it is in the foreground: until then the key is the shell's."""
+        terminal = self.call("display-message", "-p", "#{pane_tty}").strip()
+
+        def is_there():
+            rows = (row.split(None, 2) for row in run("ps", "-t", terminal, "-o", "pgid=,tpgid=,args=").stdout.splitlines())
+            return any(group == foreground and words == command for group, foreground, words in rows)
+
+        until(f"{command} in the foreground", is_there, 60)
+        self.call("send-keys", key)
+        self.wait(text)
 
     def ask(self, line, expected):
         """Enters a line at a shell, and waits for what it prints before a mark of its own."""
@@ -233,12 +235,12 @@ def walk_in_tmux(person, report, places):
     def jobs():
         inside()
         tmux.enter("sleep 1000")
-        tmux.press("C-z", "Stopped")
+        tmux.press("C-z", "sleep 1000", "Stopped")
         tmux.ask("jobs", r"Stopped +sleep 1000")
         tmux.enter("bg; sleep 2000 &")
         tmux.ask("jobs", r"Running +sleep 1000")
         tmux.enter("fg %2")
-        tmux.press("C-c", "^C")
+        tmux.press("C-c", "sleep 2000", "^C")
         tmux.ask("kill %1; wait; jobs", r"mark")
         tmux.ask("ps -o args= | grep -c '[s]leep' ", r"(?m)^0$")
 
@@ -259,7 +261,7 @@ def walk_in_tmux(person, report, places):
     def whole():
         tmux.enter(f"clear; {run}python3 -q")
         tmux.wait(">>>")
-        tmux.press("C-z", "Stopped")
+        tmux.press("C-z", "python3 -q", "Stopped")
         tmux.ask("jobs", r"Stopped .*python3 -q")
         tmux.enter("fg")
         tmux.enter("print(6 * 7)")
@@ -267,7 +269,7 @@ def walk_in_tmux(person, report, places):
         tmux.enter("exit(4)")
         tmux.ask("echo was $?", r"was 4")
         tmux.enter(f"clear; {run}sleep 1000")
-        tmux.press("C-c", "^C")
+        tmux.press("C-c", "sleep 1000", "^C")
         tmux.ask("echo was $?", r"was 130")
 
     def closed():

@@ -33,6 +33,15 @@ static void become(const char *path, char *const arguments[], char *const enviro
     _exit(127);
 }
 
+// What a child has written to a pipe that its exec closes: an errno, or 0 after the exec.
+static int reported(int report) {
+    int code = 0;
+    ssize_t size;
+    do size = read(report, &code, sizeof code);
+    while (size < 0 && errno == EINTR);
+    return size == sizeof code ? code : 0;
+}
+
 pid_t clinux_start_bound(const char *path, char *const arguments[], char *const environment[], int output,
                          const int *kept, size_t count) {
     pid_t parent = getpid();
@@ -75,13 +84,36 @@ int clinux_start_apart(const char *path, char *const arguments[], char *const en
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
     if (child > 0) {
-        int code;
         while (waitpid(child, NULL, 0) < 0 && errno == EINTR) continue;
-        ssize_t size;
-        do size = read(ends[0], &code, sizeof code);
-        while (size < 0 && errno == EINTR);
-        if (size == sizeof code) result = code;
+        result = reported(ends[0]);
     }
+    close(ends[0]);
+    return result;
+}
+
+int clinux_start_beside(pid_t *child, const char *name, char *const arguments[], char *const environment[],
+                        const sigset_t *mask) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    *child = fork();
+    int result = *child < 0 ? errno : 0;
+    if (*child == 0) {
+        struct sigaction action, usual = {.sa_handler = SIG_DFL};
+        for (int number = 1; number < NSIG; number++)
+            if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN) sigaction(number, &usual, NULL);
+        sigprocmask(SIG_SETMASK, mask, NULL);
+        execvpe(name, arguments, environment);
+        int code = errno;
+        (void)!write(ends[1], &code, sizeof code);
+        _exit(127);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    close(ends[1]);
+    if (*child > 0 && (result = reported(ends[0])) != 0)
+        while (waitpid(*child, NULL, 0) < 0 && errno == EINTR) continue;
     close(ends[0]);
     return result;
 }

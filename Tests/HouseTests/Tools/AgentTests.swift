@@ -161,6 +161,30 @@ import Testing
         }
     }
 
+    @Test func `Ctrl-Z stops an agent whose command has not become the program yet`() async throws {
+        try await play { stage, environment in
+            let place = "\(stage.directory)/program"
+            try stage.write("#!/bin/sh\nexit 7\n", to: place)
+            #expect(unsafe chmod(place, 0o700) == 0)
+            // As long as somebody has the lease, an exec of the file waits (fcntl(2)).
+            let file = unsafe open(place, O_RDONLY | O_CLOEXEC)
+            let (setSignal, setLease, getLease): (Int32, Int32, Int32) = (10, 1_024, 1_025)
+            // A signal that is ignored, in place of SIGIO.
+            try #require(fcntl(file, setSignal, SIGURG) == 0 && fcntl(file, setLease, F_WRLCK) == 0)
+            let program = try agent(stage, environment, ["--", place])
+            try await stage.eventually("the exec") { fcntl(file, getLease) != F_WRLCK }
+            kill(-program.pid, SIGTSTP)
+            defer { kill(-program.pid, SIGCONT) }
+            try await stage.eventually("the stop") {
+                FileTree.text(of: "/proc/\(program.pid)/stat")?.contains(") T ") == true
+            }
+            close(file)
+            kill(-program.pid, SIGCONT)
+            try await program.end().expect(7)
+            #expect(leftovers(stage) == [])
+        }
+    }
+
     @Test func `agent reports a daemon that ends before the command`() async throws {
         try await play { stage, environment in
             let script = """

@@ -1,5 +1,6 @@
 // What Swift's Glibc module does not export: variadic functions, and structures behind macros.
 #pragma once
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -137,6 +138,12 @@ pid_t clinux_start_bound(const char *path, char *const arguments[], char *const 
 /// `directories` (NULL-terminated) that can be entered; NULL for ours. Returns after exec: 0 or an errno.
 int clinux_start_apart(const char *path, char *const arguments[], char *const environment[],
                        const char *const directories[], int output, const int *kept, size_t count);
+
+/// Starts a program in our process group, with our descriptors, with a signal mask, and with the signals ignored that we
+/// ignore. `name` is looked for in PATH. It forks: who waits in posix_spawn(3) for the exec cannot be stopped, and Ctrl-Z
+/// may have stopped the child before it. Returns after exec: 0 or an errno.
+int clinux_start_beside(pid_t *child, const char *name, char *const arguments[], char *const environment[],
+                        const sigset_t *mask);
 
 /// Listens at 127.0.0.1, at a free port if `port` is 0, which then gets its number. Returns a descriptor, non-blocking and
 /// close-on-exec, or a negative errno.

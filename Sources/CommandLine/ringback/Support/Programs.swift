@@ -204,22 +204,16 @@ struct ChildCommand {
 
     /// - Parameter environment: its lines; nil for that of this process.
     func start(_ arguments: [String], environment: [String]? = nil) throws(CommandFailure) -> Int32 {
-        var attributes = posix_spawnattr_t()
-        unsafe posix_spawnattr_init(&attributes)
-        defer { unsafe posix_spawnattr_destroy(&attributes) }
-        var mask = former
-        unsafe posix_spawnattr_setsigmask(&attributes, &mask)
-        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         var vector = unsafe arguments.map { unsafe strdup($0) } + [nil]
         var lines = unsafe (environment ?? []).map { unsafe strdup($0) } + [nil]
         defer { unsafe (vector + lines).forEach { unsafe free($0) } }
-        var pid: Int32 = 0
+        var (pid, mask) = (Int32(0), former)
         let program = arguments.first ?? ""
         let code =
             if environment == nil {
-                unsafe posix_spawnp(&pid, program, nil, &attributes, &vector, environ)
+                unsafe clinux_start_beside(&pid, program, &vector, environ, &mask)
             } else {
-                unsafe posix_spawnp(&pid, program, nil, &attributes, &vector, &lines)
+                unsafe clinux_start_beside(&pid, program, &vector, &lines, &mask)
             }
         guard code == 0 else { throw CommandFailure(program: program, code: code) }
         return pid
