@@ -98,7 +98,7 @@ test-oidf: ## the OpenID conformance suite's relying-party modules, offline: the
 	@Scripts/release >/dev/null
 	@Campaigns/oidf.py --bin "$(RELEASE)"
 
-test-real: ## sign in at canaille and, by device, django-oauth-toolkit (PyPI) through their pages
+test-real: ## sign in at canaille and, by device, django-oauth-toolkit (PyPI) through their pages, and with DPoP at idpyoidc
 	@Scripts/needs real
 	@Scripts/release >/dev/null
 	@Campaigns/real/run --bin "$(RELEASE)"
