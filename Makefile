@@ -93,7 +93,7 @@ test-canaries: ## look for every secret of a run where none may be
 	@Scripts/release >/dev/null
 	@Campaigns/canaries.py --bin "$(RELEASE)"
 
-test-oidf: ## the OpenID conformance suite's relying-party modules, offline: the sandbox tells each module's lie
+test-oidf: ## the OpenID conformance suite's relying-party modules, with FAPI 2, offline: the sandbox tells each module's lie
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
 	@Campaigns/oidf.py --bin "$(RELEASE)"
