@@ -335,12 +335,14 @@ def honest(party):
 def campaign(chosen, report, places):
     party = places.add(Party(chosen.bin), chosen.keep)
     rows = []
-    # An honest provider first: if that is refused, every module would be, and for no reason of its own.
-    complaint = honest(party)
-    if complaint:
-        raise Trouble(f"an honest provider: {complaint}: no module was run")
-    if not examiner_sees(party):
-        raise Trouble("the examiner does not see belief and refusal apart: no module was run")
+    for is_strict in [False, True]:
+        party.is_strict = is_strict
+        # An honest provider first: if that is refused, every module would be, and for no reason of its own.
+        complaint = honest(party)
+        if complaint:
+            raise Trouble(f"an honest provider: {complaint}: no module was run")
+        if not examiner_sees(party):
+            raise Trouble("the examiner does not see belief and refusal apart: no module was run")
     for plan, size in PLANS.items():
         modules = [module for module in MODULES if plan in module.plans]
         if size is not None and len(modules) != size:
