@@ -93,12 +93,12 @@ test-canaries: ## look for every secret of a run where none may be
 	@Scripts/release >/dev/null
 	@Campaigns/canaries.py --bin "$(RELEASE)"
 
-test-oidf: ## the OpenID conformance suite's relying-party modules, offline: the sandbox tells each module's lie
+test-oidf: ## the OpenID conformance suite's relying-party modules, with FAPI 2, offline: the sandbox tells each module's lie
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
 	@Campaigns/oidf.py --bin "$(RELEASE)"
 
-test-real: ## sign in at canaille and, by device, django-oauth-toolkit (PyPI) through their pages
+test-real: ## sign in at canaille and, by device, django-oauth-toolkit (PyPI) through their pages, and with DPoP at idpyoidc
 	@Scripts/needs real
 	@Scripts/release >/dev/null
 	@Campaigns/real/run --bin "$(RELEASE)"

@@ -7,22 +7,26 @@ guess, passes requests on, and may change the JSON that comes back.
 import base64
 import html.parser
 import json
+import os
 import secrets
 import urllib.parse
 
-from harness import Trouble, tcp_request
+from harness import Trouble, claims_of, output, tcp_request, write
 from web import Party
 
-PATHS = {"authorize": "/authorize", "token": "/token", "userinfo": "/userinfo", "jwks": "/jwks"}
-PASSED_ON = ["Authorization", "Content-Type", "Accept"]
+ENDPOINTS = ["authorize", "token", "userinfo", "jwks", "par"]
+PASSED_ON = ["Authorization", "Content-Type", "Accept", "DPoP"]
+PASSED_BACK = ["Content-Type", "Location", "Cache-Control", "DPoP-Nonce", "WWW-Authenticate"]
 
 
 class Front(Party):
     def __init__(self, issuer):
         self.issuer = issuer
         self.secret = secrets.token_urlsafe(12)
-        # By endpoint: what becomes of the provider's answer.
+        # By endpoint: what becomes of the provider's answer. A text is a JWT.
         self.changes = {}
+        # By name: what becomes of a field of its answers.
+        self.fields = {}
         super().__init__()
 
     def url(self, endpoint):
@@ -33,14 +37,18 @@ class Front(Party):
 
     def respond(self, request):
         prefix, _, endpoint = request.path[1:].partition("/")
-        if prefix != self.secret or endpoint not in PATHS:
+        if prefix != self.secret or endpoint not in ENDPOINTS:
             return 404, {}, b""
         fields = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
-        target = self.issuer + PATHS[endpoint] + request.target.removeprefix(request.path)
+        target = f"{self.issuer}/{endpoint}{request.target.removeprefix(request.path)}"
         status, headers, content, _ = tcp_request(target, request.method, request.body or None, fields)
-        if status == 200 and endpoint in self.changes:
-            content = json.dumps(self.changes[endpoint](json.loads(content))).encode()
-        return status, {name: headers[name] for name in ["Content-Type", "Location", "Cache-Control"] if name in headers}, content
+        passed = {name: headers[name] for name in PASSED_BACK if name in headers}
+        passed |= {name: change(passed[name]) for name, change in self.fields.items() if name in passed}
+        if status in (200, 201) and endpoint in self.changes:
+            content = self.changes[endpoint](json.loads(content))
+            passed["Content-Type"] = "application/" + ("jwt" if isinstance(content, str) else "json")
+            content = (content if isinstance(content, str) else json.dumps(content)).encode()
+        return status, passed, content
 
 
 class Form(html.parser.HTMLParser):
@@ -100,13 +108,49 @@ def browse(authorization_url):
     raise Trouble("the provider redirects to itself for ever")
 
 
+def encoded(content):
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+class Key:
+    """A key of the examiner's own: of a client, or beside the provider's own for what the sandbox never says."""
+
+    HALVES = {"P-256": ("EC", ["x", "y"], ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]),
+              "Ed25519": ("OKP", ["x"], ["-algorithm", "ed25519"])}
+
+    def __init__(self, directory, curve):
+        kind, names, words = Key.HALVES[curve]
+        self.path = os.path.join(directory, curve + ".pem")
+        output("openssl", "genpkey", *words, "-out", self.path)
+        public = output("openssl", "pkey", "-in", self.path, "-pubout", "-outform", "DER", text=False)
+        public = public[-32 * len(names):]
+        self.jwk = {"kty": kind, "crv": curve, "use": "sig", "kid": "examiner"}
+        self.jwk |= {name: encoded(public[32 * n:32 * n + 32]) for n, name in enumerate(names)}
+
+    def published(self, keys):
+        return {"keys": [*keys["keys"], self.jwk]}
+
+    def signed(self, claims):
+        """A JWT by Ed25519."""
+        parts = [{"alg": "EdDSA", "kid": "examiner"}, claims]
+        message = ".".join(encoded(json.dumps(part).encode()) for part in parts)
+        write(self.path + ".message", message)
+        signature = output("openssl", "pkeyutl", "-sign", "-inkey", self.path, "-rawin", "-in", self.path + ".message",
+                           text=False)
+        return f"{message}.{encoded(signature)}"
+
+    def resigned(self, answer, **claims):
+        """A token response whose ID token has other claims."""
+        return answer | {"id_token": self.signed(claims_of(answer["id_token"]) | claims)}
+
+
 def noise(count, first=None):
     content = bytearray(secrets.token_bytes(count))
     if first is not None:
         # A modulus of full length, and odd.
         content[0] |= first
         content[-1] |= 1
-    return base64.urlsafe_b64encode(bytes(content)).rstrip(b"=").decode()
+    return encoded(bytes(content))
 
 
 def encryption_keys():

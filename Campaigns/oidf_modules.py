@@ -1,17 +1,18 @@
 """The modules of the OpenID conformance suite for relying parties, each under its own name.
 
-Of the profiles Basic, Form Post, Config and Refresh; the modules of Form Post are those of Basic, where the answer
-comes as a form. Beyond what the suite can see from its side (a userinfo request, or silence), each refusal must leave
-nothing behind, be for the reason at hand, and be followed by an honest sign-in that completes. Where the suite takes
-either of two behaviours, ours is one of them and is asked for here.
+Of the profiles Basic, Form Post, Config and Refresh, and beyond them what applies to a native client; the modules of
+Form Post are those of Basic, where the answer comes as a form. Beyond what the suite can see from its side (a userinfo
+request, or silence), each refusal must leave nothing behind, be for the reason at hand, and be followed by an honest
+sign-in that completes. Where the suite takes either of two behaviours, ours is one of them and is asked for here.
 """
 
 import inspect
 import json
+import urllib.parse
 
-from harness import expect, tcp_request
+from harness import expect, tcp_request, write
 from house import ACCOUNT
-from oidf_front import encryption_keys, koblitz
+from oidf_front import browse, encryption_keys, koblitz
 
 BASIC, FORM_POST, CONFIG, REFRESH, BEYOND = "Basic", "Form Post", "Config", "Refresh", "beyond"
 SECRET = "a secret: 100 % + colon/slash & \u00fcmlaut"
@@ -49,6 +50,9 @@ MODULES = [Module("oidcc-client-test-" + name, plans, text, refuses(lie, part)) 
      "id_token_wrong_signature", "(signature)"),
     ("nonce-invalid", (BASIC, FORM_POST), "The ID token's nonce is the right one and a 1.",
      "id_token_wrong_nonce", "(nonce)"),
+    ("missing-aud", (BEYOND,), "The ID token has no aud.", "id_token_no_audience", "(aud)"),
+    ("invalid-sig-hs256", (BEYOND,), "The ID token is signed with HS256, which ours never takes.",
+     "id_token_alg_hs256", "(alg)"),
 ]]
 
 
@@ -151,6 +155,14 @@ def oidcc_client_test_userinfo_invalid_sub(party):
     party.begin()
     party.lie("userinfo_wrong_subject")
     party.refuses("userinfo", may_read=True)
+    party.accepts()
+
+
+@module(BEYOND)
+def oidcc_client_test_userinfo_bearer_header(party):
+    """Takes access tokens in the Authorization field alone.
+    Sends it there, as `accepts` looks for."""
+    party.begin()
     party.accepts()
 
 
@@ -326,8 +338,86 @@ def oidcc_client_test_refresh_token_invalid_sub(party):
     refuses_refresh(party, "id_token_other_subject", "(sub)", reuse_grace=60)
 
 
-# Of none of the four profiles. Ours never fetches claims from an address in an answer.
+@module(BEYOND)
+def oidcc_client_test_refresh_token_invalid_aud(party):
+    """The ID token of the refresh has another aud.
+    Uses nothing of the answer; the session lives on."""
+    refuses_refresh(party, "id_token_wrong_audience", "(aud)")
+
+
+@module(BEYOND)
+def oidcc_client_test_refresh_token_invalid_azp(party):
+    """The ID token of the refresh has an azp, which the first had not.
+    Uses nothing of the answer; the session lives on."""
+    refuses_refresh(party, "id_token_wrong_azp", "(azp)")
+
+
+@module(BEYOND)
+def oidcc_client_test_invalid_sig_es256(party):
+    """The signature by ES256 is broken.
+    Refuses."""
+    party.begin("ES256")
+    party.refuses_lie("id_token_wrong_signature", "(signature)")
+
+
+@module(BEYOND)
+def oidcc_client_test_ignores_unparseable_key_in_jwks(party):
+    """Among the keys are one of ML-DSA with parameters that do not exist, and one of a type that does not.
+    Ignores them: completes."""
+    party.begin()
+    odd = [{"kty": "AKP", "alg": "ML-DSA-1", "use": "sig", "kid": "odd", "pub": "AAAA"},
+           {"kty": "made-up", "use": "sig", "kid": "unknown", "made": ["up", {}]}]
+    party.front(jwks=lambda honest: {"keys": odd + honest["keys"]})
+    party.accepts()
+
+
+@module(BEYOND)
+def oidcc_client_test_form_post_error(party):
+    """The authorization response is an error, and comes as a form.
+    Ends the sign-in, and says so."""
+    party.response_mode = "form_post"
+    party.begin()
+    flow = party.new_flow(ACCOUNT)
+    callback = browse(flow["authorization_url"])
+    answer = {name: callback.parameters[name] for name in ["state", "iss"]}
+    callback.body = urllib.parse.urlencode(answer | {"error": "login_required"})
+    _, page = callback.deliver()
+    expect(page.startswith("/failed/"), f"the browser was sent to {page}")
+    _, flow = party.api("GET", f"/v1/flows/{flow['id']}?wait=20")
+    expect(flow["status"] == "failed" and flow["error"].get("provider_code") == "login_required", f"the flow is {flow}")
+    party.holds_nothing()
+
+
+# Ours never fetches claims from an address in an answer.
 CLAIMS = {"_claim_names": {"address": "src"}}
+
+
+@module(BEYOND)
+def oidcc_client_test_dynamic_registration(party):
+    """Registers clients.
+    Registers itself, and signs in as what it got."""
+    party.begin(registration="open")
+    write(party.configuration, "")
+    party.api("POST", "/v1/reload", {})
+    done = party.ringback("account", "add", ACCOUNT, "--issuer", party.sandbox.issuer, "--register")
+    expect(done.returncode == 0, f"account add ended with {done.returncode}: {done.stderr}")
+    party.accepts()
+    asked = party.log("authorize")[-1]["parameters"]["client_id"]
+    expect(party.count("registration") == 1 and asked != party.client[0], f"it signs in as {asked}")
+
+
+@module(BEYOND)
+def oidcc_client_test_userinfo_signed(party):
+    """The userinfo is a signed JWT.
+    Checks the signature, and uses the claims."""
+    party.begin("EdDSA")
+    key, parties = party.own_key, {"iss": party.sandbox.issuer, "aud": party.client[0]}
+    front = party.front(jwks=key.published, userinfo=lambda honest: key.signed(honest | parties))
+    party.accepts()
+    expect(party.account()["user"]["email"] == "alice@example.org", "the user is not known")
+    front.changes["userinfo"] = lambda honest: key.signed(honest | parties)[:-8] + "AAAAAAAA"
+    party.accepts()
+    expect("email" not in party.account()["user"], "the claims of a broken signature are used")
 
 
 @module(BEYOND)

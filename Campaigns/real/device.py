@@ -120,7 +120,7 @@ def walk(house, provider, report):
     note("slow_down" not in lines, "the provider never had to say slow_down", lines)
 
 
-@played(only=("", "device: this one of the two"))
+@played(only=("", "device: this one of the three"))
 def campaign(chosen, report, places):
     house = places.add(House(chosen.bin, shimmed=False), chosen.keep)
     provider = places.add(Provider(house.directory))

@@ -18,6 +18,13 @@ import Testing
             ("metadata_no_s256", "code_challenge_methods_supported", ["plain"]),
             ("metadata_no_iss_parameter", "authorization_response_iss_parameter_supported", nil),
             ("metadata_no_revocation", "revocation_endpoint", nil), ("metadata_no_userinfo", "userinfo_endpoint", nil),
+            (
+                "metadata_mtls_aliases", "mtls_endpoint_aliases",
+                [
+                    "token_endpoint": "http://127.0.0.1:1/token", "userinfo_endpoint": "http://127.0.0.1:1/userinfo",
+                    "pushed_authorization_request_endpoint": "http://127.0.0.1:1/par",
+                ]
+            ),
         ] as [(String, String, JSON?)])
     func `of the metadata`(name: String, member: String, value: JSON?) async {
         await perturb(name)

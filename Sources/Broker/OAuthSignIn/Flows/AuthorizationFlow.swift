@@ -26,7 +26,10 @@ struct AuthorizationFlow: Sendable {
     var scopes: [String] { authorization.scopes }
     /// The digest by which the flow is found. The time that a look-up by digest takes reveals nothing about the state.
     var key: [UInt8] { AuthorizationResponse.key(forState: authorization.state) }
-    var authorizationURL: String { pushed.map { authorization.url(of: $0.reference) } ?? authorization.url() }
+    var authorizationURL: String {
+        pushed.map { authorization.url(of: $0.reference, isPushRequired: metadata.requiresPushedAuthorization) }
+            ?? authorization.url()
+    }
 
     init(
         at provider: Provider, request: SignInRequest, metadata: ProviderMetadata, redirectURI: String,

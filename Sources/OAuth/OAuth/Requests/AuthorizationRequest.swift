@@ -146,9 +146,10 @@ public struct PushedAuthorization: Sendable, Equatable {
 }
 
 extension AuthorizationRequest {
-    /// The authorization URL for a pushed request (section 4), with `response_type`, which some servers require.
-    public func url(of pushed: PushedAuthorization) -> String {
-        WebURL.appending(
-            [("response_type", "code"), ("client_id", clientID), ("request_uri", pushed.requestURI)], to: endpoint)
+    /// The authorization URL for a pushed request (section 4), with `response_type`, which some servers require. FAPI 2.0
+    /// forbids it (section 5.3.3.2); its servers demand that every request is pushed, and bind tokens to a key.
+    public func url(of pushed: PushedAuthorization, isPushRequired: Bool) -> String {
+        let type = isPushRequired && keyThumbprint != nil ? [] : [("response_type", "code")]
+        return WebURL.appending(type + [("client_id", clientID), ("request_uri", pushed.requestURI)], to: endpoint)
     }
 }

@@ -71,6 +71,13 @@ struct Perturbation: Sendable {
         no("userinfo_endpoint", .metadata, "metadata_no_userinfo"),
         no("token_endpoint_auth_methods_supported", .metadata, "metadata_no_authentication_methods"),
         no("response_modes_supported", .metadata, "metadata_no_response_modes"),
+        // Of no use to a client without a certificate (RFC 8705 section 5).
+        set(
+            "mtls_endpoint_aliases", .metadata, "metadata_mtls_aliases",
+            [
+                "token_endpoint": "http://127.0.0.1:1/token", "userinfo_endpoint": "http://127.0.0.1:1/userinfo",
+                "pushed_authorization_request_endpoint": "http://127.0.0.1:1/par",
+            ]),
         Perturbation(.metadata, "metadata_no_offline_access") { metadata in
             let scopes = metadata["scopes_supported"]?.array ?? []
             metadata["scopes_supported"] = .array(scopes.filter { $0 != "offline_access" })

@@ -97,9 +97,15 @@ extension House {
 
     @Test func `has a key of its own for each sign-in, the same on both of its pages`() async throws {
         let house = try await House.binding(.required) { $0.oauth.pushedRequests = .automatic }
-        house.provider.behave { $0.metadata["pushed_authorization_request_endpoint"] = "https://id.example/par" }
+        house.provider.behave {
+            $0.metadata["pushed_authorization_request_endpoint"] = "https://id.example/par"
+            $0.metadata["require_pushed_authorization_requests"] = true
+        }
         house.refuse(.pushed, "use_dpop_nonce", ("DPoP-Nonce", "n1"))
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
+        // FAPI 2.0 section 5.3.3.2
+        let shown = try FormEncoding.parse(WebURL(parsing: flow.authorizationURL).query ?? "")
+        #expect(shown.map(\.name) == ["client_id", "request_uri"])
         let pending = try #require(await house.broker.flowRegistry.entries[flow.id]?.flow)
         let provider = pending.account.provider(with: house.broker.tools)
         _ = try await provider.anotherPage(of: pending, in: house.broker.signInContext)

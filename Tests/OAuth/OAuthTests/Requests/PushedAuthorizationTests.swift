@@ -36,13 +36,17 @@ import Testing
         }
     }
 
-    @Test func `PAR-03: the browser carries the response type, the client and the reference, no more`() throws {
+    @Test func `PAR-03: the browser carries the client, the reference and, but for FAPI 2, the response type`() throws {
         let pushed = try PushedAuthorization(parsing: answer(201, #"{"request_uri":"urn:x:1&2","expires_in":60}"#))
         #expect(pushed.expiresIn == 60)
-        #expect(
-            try authorization().url(of: pushed)
-                == "https://id.example.org/authorize?tenant=1&response_type=code&client_id=me&request_uri=urn%3Ax%3A1%262"
-        )
+        for (isPushRequired, key) in [(false, nil), (true, nil), (false, "a-key"), (true, "a-key")] {
+            var authorization = try authorization()
+            authorization.keyThumbprint = key
+            let type = isPushRequired && key != nil ? "" : "&response_type=code"
+            #expect(
+                authorization.url(of: pushed, isPushRequired: isPushRequired)
+                    == "https://id.example.org/authorize?tenant=1\(type)&client_id=me&request_uri=urn%3Ax%3A1%262")
+        }
     }
 
     private func answer(_ status: Int, _ body: String) -> HTTPResponse {
