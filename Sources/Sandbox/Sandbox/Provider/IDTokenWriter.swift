@@ -148,6 +148,11 @@ struct SigningKeys {
         return key
     }
 
+    /// True for a token by one of the keys that are published.
+    func haveSigned(_ token: JSONWebToken) -> Bool {
+        (former + current.values).contains { token.isSigned(by: $0.key.publicKey, token.algorithm) }
+    }
+
     /// Signs with new keys from now on. The old ones stay published, or are removed at once.
     mutating func rotate(keepsPublished: Bool) {
         former = keepsPublished ? former + current.values.sorted { $0.id < $1.id } : []
