@@ -97,13 +97,7 @@ package final class SocketConnection {
     /// The bytes that are there, after a wait if there are none; empty at the end of the stream.
     package func receive() throws(RingbackError) -> [UInt8] {
         while true {
-            var failure: Int32 = 0
-            var count = 0
-            let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 16_384) { buffer, initialized in
-                count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, 0)
-                failure = errno
-                initialized = max(0, count)
-            }
+            let (bytes, count, failure) = Descriptor.receive(descriptor, atMost: 16_384)
             if count >= 0 { return bytes }
             switch failure {
             case EINTR: continue
@@ -125,13 +119,7 @@ package final class SocketConnection {
 
     /// The bytes that are there; empty if there are none, nil at the end of the stream.
     package func receiveSome(atMost limit: Int = 65_536) -> [UInt8]? {
-        var count = 0
-        var failure: Int32 = 0
-        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: limit) { buffer, initialized in
-            count = unsafe recv(descriptor, buffer.baseAddress, limit, Int32(MSG_DONTWAIT))
-            failure = errno
-            initialized = max(0, count)
-        }
+        let (bytes, count, failure) = Descriptor.receive(descriptor, atMost: limit, flags: Int32(MSG_DONTWAIT))
         if count > 0 { return bytes }
         return count < 0 && (failure == EAGAIN || failure == EINTR) ? [] : nil
     }
@@ -365,7 +353,7 @@ extension BrokerCalls {
     package func request(
         _ endpoint: Endpoint, _ values: [String], body: JSON? = nil
     ) throws(RingbackError) -> [UInt8] {
-        let type = body.map { _ in [HeaderField("Content-Type", "application/json")] } ?? []
+        let type = body.map { _ in [HTTPFields.Field("Content-Type", "application/json")] } ?? []
         return HTTPExchange.bytes(
             endpoint.method.rawValue, try RequestTarget.of(endpoint, values), fields: fields + type,
             body: body?.serialized())
