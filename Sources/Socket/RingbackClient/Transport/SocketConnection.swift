@@ -208,15 +208,12 @@ package final class SocketConnection {
 
 /// Where the daemon's socket is: never in a directory that others may write to, so that no shared one stands in for it.
 package enum SocketPlace {
-    /// - Parameter stated: the path the caller named, which goes before the environment.
+    /// - Parameters:
+    ///   - stated: the path the caller named, which goes before the environment.
+    ///   - logins: the directory in which systemd's logins have a directory for each user.
     /// - Throws: `no_daemon` if neither `RINGBACK_SOCK` nor `XDG_RUNTIME_DIR` says where, and `/run/user/UID` has none.
-    package static func path(stated: String? = nil) throws(RingbackError) -> String {
-        try path(stated: stated, environment: variable)
-    }
-
-    /// - Parameter logins: the directory in which systemd's logins have a directory for each user.
-    static func path(
-        stated: String?, environment: (String) -> String?, logins: String = "/run/user"
+    package static func path(
+        stated: String? = nil, environment: (String) -> String? = variable, logins: String = "/run/user"
     ) throws(RingbackError) -> String {
         if let stated, !stated.isEmpty { return stated }
         if let path = environment("RINGBACK_SOCK"), !path.isEmpty { return path }
