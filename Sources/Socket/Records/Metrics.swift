@@ -180,15 +180,7 @@ public struct MetricsText: Sendable {
     }
 
     private static func escaped(_ text: String) -> String {
-        var output = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\\": output += "\\\\"
-            case "\"": output += "\\\""
-            case "\n": output += "\\n"
-            default: output.unicodeScalars.append(scalar)
-            }
-        }
-        return output
+        let escapes: [Unicode.Scalar: String] = ["\\": "\\\\", "\"": "\\\"", "\n": "\\n"]
+        return text.unicodeScalars.map { escapes[$0] ?? String($0) }.joined()
     }
 }
