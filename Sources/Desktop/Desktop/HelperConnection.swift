@@ -121,25 +121,24 @@ public final class HelperConnection: Sendable {
     /// The stream of an event from now on. Several events that were not read yet are delivered as one. None comes after
     /// the helper has ended.
     public func events(_ event: BusEvent) -> AsyncStream<BusEvent> {
-        let (stream, continuation) = AsyncStream.makeStream(of: BusEvent.self, bufferingPolicy: .bufferingNewest(1))
-        let id = nextID()
-        continuation.onTermination = { [weak self] _ in
-            self?.state.withLock { _ = $0.listeners[event]?.removeValue(forKey: id) }
-        }
-        state.withLock { $0.listeners[event, default: [:]][id] = continuation }
+        let stream = listen(keeping: 1) { $0.listeners[event, default: [:]][$1] = $2 }
         watch(event)
         return stream
     }
 
     /// The stream of notification events from now on, in order. If it is not read, the oldest of 256 are dropped.
     public func noticeEvents() -> AsyncStream<NoticeEvent> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: NoticeEvent.self, bufferingPolicy: .bufferingNewest(256))
+        listen(keeping: 256) { $0.noticeListeners[$1] = $2 }
+    }
+
+    /// - Parameter set: sets the listener with this number, or removes it.
+    private func listen<Element: Sendable>(
+        keeping limit: Int, _ set: @escaping @Sendable (inout State, Int, AsyncStream<Element>.Continuation?) -> Void
+    ) -> AsyncStream<Element> {
+        let (stream, continuation) = AsyncStream<Element>.makeStream(bufferingPolicy: .bufferingNewest(limit))
         let id = nextID()
-        continuation.onTermination = { [weak self] _ in
-            self?.state.withLock { _ = $0.noticeListeners.removeValue(forKey: id) }
-        }
-        state.withLock { $0.noticeListeners[id] = continuation }
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { set(&$0, id, nil) } }
+        state.withLock { set(&$0, id, continuation) }
         return stream
     }
 
