@@ -50,3 +50,64 @@ public enum Directory {
         }
     }
 }
+
+/// Whole reads and writes of a blocking descriptor, or of a file.
+package enum Descriptor {
+    /// The bytes up to the end, or until there are `limit` of them or more, and an errno if reading failed before.
+    package static func read(_ descriptor: Int32, atMost limit: Int) -> (bytes: [UInt8], code: Int32) {
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while bytes.count < limit {
+            let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { return (bytes, errno) }
+            guard count > 0 else { break }
+            bytes += buffer[..<count]
+        }
+        return (bytes, 0)
+    }
+
+    /// What a socket has now, and how `recv` returned: its result, and its errno.
+    package static func receive(
+        _ descriptor: Int32, atMost limit: Int, flags: Int32 = 0
+    ) -> (bytes: [UInt8], count: Int, code: Int32) {
+        var (count, code): (Int, Int32) = (0, 0)
+        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: limit) { buffer, initialized in
+            count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, flags)
+            code = errno
+            initialized = max(0, count)
+        }
+        return (bytes, count, code)
+    }
+
+    /// How many bytes were written, and an errno if that is not all of them.
+    package static func write(_ bytes: [UInt8], to descriptor: Int32) -> (count: Int, code: Int32) {
+        var written = 0
+        while written < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes { buffer in
+                unsafe Glibc.write(descriptor, buffer.baseAddress.map { unsafe $0 + written }, buffer.count - written)
+            }
+            let code = errno
+            if count > 0 {
+                written += count
+            } else if count == 0 || code != EINTR {
+                return (written, count == 0 ? EIO : code)
+            }
+        }
+        return (written, 0)
+    }
+}
+
+/// Calls `body` with the texts as a NULL-terminated C argument vector, valid during the call.
+package func withCStrings<Result>(
+    _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
+) -> Result {
+    var pointers = unsafe texts.map { unsafe strdup($0) }
+    unsafe pointers.append(nil)
+    defer { unsafe pointers.forEach { unsafe free($0) } }
+    return unsafe pointers.withUnsafeBufferPointer { buffer in
+        // Never empty, because it always has the terminating NULL.
+        guard let base = buffer.baseAddress else { preconditionFailure("an argument vector has an end") }
+        return unsafe body(base)
+    }
+}

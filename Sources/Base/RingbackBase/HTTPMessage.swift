@@ -160,9 +160,14 @@ public enum HTTPClientError: Error, Sendable, Equatable {
 
 /// Header fields, in order. Names are compared without regard to letter case (RFC 9110 section 5.1).
 public struct HTTPFields: Sendable {
-    public struct Field: Sendable {
+    public struct Field: Sendable, Equatable {
         public let name: String
         public let value: String
+
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
     }
 
     public private(set) var lines: [Field] = []
@@ -171,7 +176,7 @@ public struct HTTPFields: Sendable {
     public init(_ pairs: [(String, String)]) { for (name, value) in pairs { append(name, value) } }
 
     /// Lines with the same name are kept.
-    public mutating func append(_ name: String, _ value: String) { lines.append(Field(name: name, value: value)) }
+    public mutating func append(_ name: String, _ value: String) { lines.append(Field(name, value)) }
 
     /// Replaces all lines with this name by one.
     public mutating func set(_ name: String, _ value: String) {

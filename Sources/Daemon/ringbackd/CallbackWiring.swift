@@ -91,9 +91,10 @@ extension CallbackVerdict {
         }
     }
 
-    var result: CallbackOutcome.Result {
+    /// Nil for a callback that matched no pending flow.
+    var page: Page? {
         switch self {
-        case .completed: .completed
+        case .completed: .done
         case .failed(_, .accessDenied): .denied
         case .failed(_, .flowExpired), .expired: .expired
         case .failed: .failed
@@ -101,7 +102,7 @@ extension CallbackVerdict {
         case .outdated: .outdated
         case .ignored(.kind(let fact), _?) where (fact.reason as? OAuthReason)?.isAboutIssuer == true: .wrongIssuer
         case .ignored(_, _?): .refused
-        case .ignored, .ended: .unknown
+        case .ignored, .ended: nil
         }
     }
 }
@@ -139,16 +140,16 @@ final class Arrivals: Sendable {
     func connect(_ broker: Broker) { self.broker.set(broker) }
 
     func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
-        guard let broker = broker.value else { return CallbackOutcome(.unknown) }
+        guard let broker = broker.value else { return CallbackOutcome(nil) }
         let accounts = Set(arrival.owners.compactMap { AccountName($0) })
         let verdict = await broker.receive(
             arrival.url, form: arrival.form, for: accounts, refusal: arrival.obstacle.map { FlowReason($0) })
         guard let id = verdict.flow, let flow = try? await broker.flow(id) else {
-            return CallbackOutcome(verdict.result)
+            return CallbackOutcome(verdict.page)
         }
         // The link of an older message has a page of its own, which says so.
-        let next = verdict.result == .outdated ? nil : await broker.ownPage(of: id)
-        return CallbackOutcome(verdict.result, of: await SignInLabel(flow, broker), next: next)
+        let next = verdict.page == .outdated ? nil : await broker.ownPage(of: id)
+        return CallbackOutcome(verdict.page, of: await SignInLabel(flow, broker), next: next)
     }
 
     func visit(_ visit: EntranceVisit) async -> EntranceOutcome {

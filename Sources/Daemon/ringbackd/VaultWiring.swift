@@ -40,10 +40,7 @@ extension SecretServiceSource {
                 }
                 // A locked keyring is waited for: a user who has a keyring must not get a weaker key source without
                 // asking for it.
-                switch try? await helper.secretServiceStatus() {
-                case .unlocked, .locked: return true
-                case .unavailable, nil: return false
-                }
+                return (try? await helper.isKeyringLocked()) != nil
             },
             create: { id, key throws(KeySourceError) in
                 do throws(HelperError) {

@@ -104,7 +104,7 @@ final class BusRequests: Sendable {
         let presenter = notices()
         if let notice = Notice(members: request) {
             presenter.show(notice, replacing: request["replaces"]?.number) { [self] showing in
-                put { $0.results.outcomes.append((id, .success(HelperMessage(BusRequests.marked(showing).members)))) }
+                put { $0.results.outcomes.append((id, .success(HelperMessage(showing.members)))) }
             }
         } else {
             // Respond when it is done: the daemon may be about to end and closes the helper then.
@@ -118,25 +118,11 @@ final class BusRequests: Sendable {
         state.withLock { state in
             if let presenter = state.notices { return presenter }
             let presenter = NotificationPresenter(place: .session(address: places.session)) { [weak self] event in
-                self?.put { $0.results.notices.append(BusRequests.marked(event)) }
+                self?.put { $0.results.notices.append(event) }
             }
             state.notices = presenter
             return presenter
         }
-    }
-
-    /// Marks a notification server as seen by this helper process. After a helper has ended, no events will come for
-    /// the notifications with its mark.
-    static func mark(_ helper: Int32) -> String { "\(helper)/" }
-
-    private static func marked(_ showing: NotificationPresenter.Showing) -> NotificationPresenter.Showing {
-        guard case .shown(let notice) = showing else { return showing }
-        return .shown(ShownNotice(id: notice.id, server: mark(getpid()) + notice.server))
-    }
-
-    private static func marked(_ event: NoticeEvent) -> NoticeEvent {
-        guard case .serverGone(let server) = event else { return event }
-        return .serverGone(server: mark(getpid()) + server)
     }
 
     /// Starts a program. The response says whether it runs.
@@ -163,7 +149,7 @@ final class BusRequests: Sendable {
         let mayPrompt = request.members["may_prompt"]?.bool ?? false
         do throws(SecretServiceError) {
             switch (request.members["verb"]?.string, id) {
-            case ("status", _): return .success(HelperMessage(try client.status().members))
+            case ("status", _): return .success(HelperMessage(["locked": try client.isLocked()]))
             case ("read", let id?):
                 return .success(HelperMessage(secret: try client.read(id: id, mayPrompt: mayPrompt)))
             case ("create", let id?):

@@ -103,18 +103,17 @@ public final class HelperConnection: Sendable {
     private func ask(_ id: Int, _ content: consuming [UInt8], _ descriptor: Int32?, _ waiter: Waiter) {
         var message = content
         defer { erase(&message) }
-        let (process, sending) = state.withLock { state -> (Int32, HelperProcess.Sending) in
+        let sending = state.withLock { state in
             listen(&state)
-            guard let process = state.process else { return (0, .broken) }
-            let sending = process.send(message, descriptor)
+            let sending = state.process?.send(message, descriptor) ?? .broken
             if sending == .done { state.waiters[id] = waiter }
-            return (process.id, sending)
+            return sending
         }
         switch sending {
         case .done: return
         case .full: waiter.resume(returning: .failure(.timedOut))
         case .broken:
-            discardProcess(process)
+            discardProcess()
             waiter.resume(returning: .failure(.ended))
         }
     }
@@ -122,69 +121,57 @@ public final class HelperConnection: Sendable {
     /// The stream of an event from now on. Several events that were not read yet are delivered as one. None comes after
     /// the helper has ended.
     public func events(_ event: BusEvent) -> AsyncStream<BusEvent> {
-        let (stream, continuation) = AsyncStream.makeStream(of: BusEvent.self, bufferingPolicy: .bufferingNewest(1))
-        let id = nextID()
-        continuation.onTermination = { [weak self] _ in
-            self?.state.withLock { _ = $0.listeners[event]?.removeValue(forKey: id) }
-        }
-        state.withLock { $0.listeners[event, default: [:]][id] = continuation }
+        let stream = listen(keeping: 1) { $0.listeners[event, default: [:]][$1] = $2 }
         watch(event)
         return stream
     }
 
     /// The stream of notification events from now on, in order. If it is not read, the oldest of 256 are dropped.
     public func noticeEvents() -> AsyncStream<NoticeEvent> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: NoticeEvent.self, bufferingPolicy: .bufferingNewest(256))
-        let id = nextID()
-        continuation.onTermination = { [weak self] _ in
-            self?.state.withLock { _ = $0.noticeListeners.removeValue(forKey: id) }
-        }
-        state.withLock { $0.noticeListeners[id] = continuation }
-        return stream
+        listen(keeping: 256) { $0.noticeListeners[$1] = $2 }
     }
 
-    private func tell(_ notices: [NoticeEvent]) {
-        guard !notices.isEmpty else { return }
-        let listeners = state.withLock { Array($0.noticeListeners.values) }
-        for notice in notices { for listener in listeners { listener.yield(notice) } }
+    /// - Parameter set: sets the listener with this number, or removes it.
+    private func listen<Element: Sendable>(
+        keeping limit: Int, _ set: @escaping @Sendable (inout State, Int, AsyncStream<Element>.Continuation?) -> Void
+    ) -> AsyncStream<Element> {
+        let (stream, continuation) = AsyncStream<Element>.makeStream(bufferingPolicy: .bufferingNewest(limit))
+        let id = nextID()
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { set(&$0, id, nil) } }
+        state.withLock { set(&$0, id, continuation) }
+        return stream
     }
 
     /// The response has the id 0, for which nobody waits.
     private func watch(_ event: BusEvent) {
         let message = HelperConnection.message(0, ["do": "watch", "event": event.rawValue])
-        let refused = state.withLock { state -> Int32? in
+        let isRefused = state.withLock { state in
             listen(&state)
-            guard let process = state.process, process.send(message) != .done else { return nil }
-            return process.id
+            return state.process.map { $0.send(message) != .done } ?? false
         }
-        if let refused { discardProcess(refused) }
+        if isRefused { discardProcess() }
     }
 
     private func listen(_ state: inout State) {
         guard let process = state.process, process.source == nil else { return }
-        let id = process.id
         let socket = process.socket
         let source = DispatchSource.makeReadSource(fileDescriptor: socket, queue: queue)
-        source.setEventHandler { [weak self] in self?.receive(from: id) }
+        source.setEventHandler { [weak self] in self?.receive() }
         source.setCancelHandler { close(socket) }
         state.process?.source = source
         source.activate()
     }
 
-    private func receive(from id: Int32) {
-        let received = state.withLock { state in
-            // Responses of a process that was given up are ignored.
-            state.process?.id == id ? state.process?.receive() : nil
-        }
-        guard let received else { return }
+    private func receive() {
+        guard let received = state.withLock({ $0.process?.receive() }) else { return }
         finish(received.answers)
         for event in received.events {
             let listeners = state.withLock { state in state.listeners[event].map { Array($0.values) } ?? [] }
             for listener in listeners { listener.yield(event) }
         }
-        tell(received.notices)
-        if received.isOver { discardProcess(id) }
+        let listeners = state.withLock { Array($0.noticeListeners.values) }
+        for notice in received.notices { for listener in listeners { listener.yield(notice) } }
+        if received.isOver { discardProcess() }
     }
 
     /// Resumes the waiting callers, each once.
@@ -196,17 +183,15 @@ public final class HelperConnection: Sendable {
     }
 
     /// Gives up the process and fails all requests that wait for it.
-    private func discardProcess(_ id: Int32) {
-        let waiters = state.withLock { state -> [Int: Waiter]? in
-            guard let process = state.process, process.id == id else { return nil }
+    private func discardProcess() {
+        let discarded = state.withLock { state -> (id: Int32, waiters: [Int: Waiter])? in
+            guard let process = state.process else { return nil }
             process.end()
-            state.process = nil
-            defer { state.waiters = [:] }
-            return state.waiters
+            defer { (state.process, state.waiters) = (nil, [:]) }
+            return (process.id, state.waiters)
         }
-        guard let waiters else { return }
+        guard let (id, waiters) = discarded else { return }
         for waiter in waiters.values { waiter.resume(returning: .failure(.ended)) }
-        tell([.serverGone(server: BusRequests.mark(id))])
         end.continuation.finish()
         queue.async { HelperProcess.reap(id) }
     }

@@ -270,20 +270,6 @@ struct Spawn {
     }
 }
 
-/// Calls `body` with the texts as a NULL-terminated C argument vector, valid during the call.
-func withCStrings<Result>(
-    _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
-) -> Result {
-    var pointers = unsafe texts.map { unsafe strdup($0) }
-    unsafe pointers.append(nil)
-    defer { unsafe pointers.forEach { unsafe free($0) } }
-    return unsafe pointers.withUnsafeBufferPointer { buffer in
-        // Never empty, because it always has the terminating NULL.
-        guard let base = buffer.baseAddress else { preconditionFailure("an argument vector has an end") }
-        return unsafe body(base)
-    }
-}
-
 /// Two connected sockets, closed on exec.
 func socketPair(isNonBlocking: Bool = false) throws(Spawn.Failure) -> (Int32, Int32) {
     var ends: [Int32] = [-1, -1]

@@ -2,14 +2,6 @@ internal import COpenSSL
 internal import Cryptography
 public import RingbackBase
 
-public enum SecretServiceStatus: Sendable, Equatable {
-    /// Keys cannot be stored: there is no bus, no service or no default collection.
-    case unavailable(reason: String)
-    /// The default collection is locked. The service would prompt the user before it stores a key.
-    case locked
-    case unlocked
-}
-
 /// A client of the user's keyring (gnome-keyring, KWallet, KeePassXC). It stores, finds and deletes Ringback's own keys
 /// and cannot request secrets of other programs. Every call opens a connection of its own, blocks its thread and has a
 /// timeout: some seconds for each step, and ``promptTimeout`` for a prompt.
@@ -29,20 +21,21 @@ struct SecretServiceClient: Sendable {
         (1...128).contains(text.utf8.count) && text.utf8.allSatisfy { $0.isLetterOrDigit || "._-".utf8.contains($0) }
     }
 
-    /// The state, without prompting the user. A service that is not running is started if the bus can activate it.
-    func status() throws(SecretServiceError) -> SecretServiceStatus {
-        do throws(SecretServiceError) {
-            let conversation = try converse(mayPrompt: false)
-            return try conversation.isLocked(try conversation.defaultCollection()) ? .locked : .unlocked
-        } catch {
-            guard case .unavailable(let reason) = error else { throw error }
-            return .unavailable(reason: reason)
+    /// True if the default collection is locked: the service would prompt the user before it stores a key. Nobody is
+    /// prompted here, and a service that is not running is started if the bus can activate it. Throws `unavailable` if
+    /// keys cannot be stored: there is no bus, no service or no default collection.
+    func isLocked() throws(SecretServiceError) -> Bool {
+        try converse { () throws in
+            let conversation = try begin(mayPrompt: false)
+            return try conversation.isLocked(try conversation.defaultCollection())
         }
     }
 
     func read(id: String, mayPrompt: Bool = false) throws(SecretServiceError) -> Secret {
-        let conversation = try converse(id, mayPrompt: mayPrompt)
-        return try conversation.read(try conversation.unlockedItem(id))
+        try converse(id) { () throws in
+            let conversation = try begin(mayPrompt: mayPrompt)
+            return try conversation.read(try conversation.unlockedItem(id))
+        }
     }
 
     /// Stores a secret in the default collection and reads it back to verify it. Throws `failed` if the identifier is
@@ -51,41 +44,48 @@ struct SecretServiceClient: Sendable {
         guard (1...SecretServiceClient.maxSecret).contains(secret.count) else {
             throw .failed(reason: "a secret has 1 to \(SecretServiceClient.maxSecret) bytes")
         }
-        let conversation = try converse(id, mayPrompt: mayPrompt)
-        guard try conversation.find(id) == nil else {
-            throw .failed(reason: "the keyring has a key with this identifier already")
-        }
-        let collection = try conversation.defaultCollection()
-        if try conversation.isLocked(collection) { try conversation.unlock(collection) }
-        try conversation.create(id, secret, in: collection)
-        // A new session with another key: a value that was garbled in transit could otherwise be garbled back when it
-        // is read.
-        let verification = try converse(id, mayPrompt: mayPrompt)
-        let item = try verification.unlockedItem(id)
-        guard try verification.read(item) == secret else {
-            try? verification.delete(item)
-            throw .failed(reason: "the keyring did not store the key unchanged")
+        try converse(id) { () throws in
+            let conversation = try begin(mayPrompt: mayPrompt)
+            guard try conversation.find(id) == nil else {
+                throw SecretServiceError.failed(reason: "the keyring has a key with this identifier already")
+            }
+            let collection = try conversation.defaultCollection()
+            if try conversation.isLocked(collection) { try conversation.unlock(collection) }
+            try conversation.create(id, secret, in: collection)
+            // A new session with another key: a value that was garbled in transit could otherwise be garbled back when
+            // it is read.
+            let verification = try begin(mayPrompt: mayPrompt)
+            let item = try verification.unlockedItem(id)
+            guard try verification.read(item) == secret else {
+                try? verification.delete(item)
+                throw SecretServiceError.failed(reason: "the keyring did not store the key unchanged")
+            }
         }
     }
 
     func delete(id: String, mayPrompt: Bool = false) throws(SecretServiceError) {
-        let conversation = try converse(id, mayPrompt: mayPrompt)
-        try conversation.delete(try conversation.unlockedItem(id))
-        guard try conversation.find(id) == nil else { throw .failed(reason: "the keyring did not delete the key") }
+        try converse(id) { () throws in
+            let conversation = try begin(mayPrompt: mayPrompt)
+            try conversation.delete(try conversation.unlockedItem(id))
+            guard try conversation.find(id) == nil else {
+                throw SecretServiceError.failed(reason: "the keyring did not delete the key")
+            }
+        }
     }
 
-    private func converse(_ id: String, mayPrompt: Bool) throws(SecretServiceError) -> SecretServiceConversation {
-        guard SecretServiceClient.isIdentifier(id) else { throw .failed(reason: "not an identifier of a key") }
-        return try converse(mayPrompt: mayPrompt)
+    private func begin(mayPrompt: Bool) throws(BusFailure) -> SecretServiceConversation {
+        try SecretServiceConversation(try BusConnection(place), promptTimeout: mayPrompt ? promptTimeout : nil)
     }
 
-    private func converse(mayPrompt: Bool) throws(SecretServiceError) -> SecretServiceConversation {
-        do throws(BusFailure) {
-            let bus = try BusConnection(place)
-            return SecretServiceConversation(
-                service: try SecretServiceObjects(bus), promptTimeout: mayPrompt ? promptTimeout : nil)
+    private func converse<Answer>(
+        _ id: String? = nil, _ steps: () throws -> Answer
+    ) throws(SecretServiceError) -> Answer {
+        if let id, !SecretServiceClient.isIdentifier(id) { throw .failed(reason: "not an identifier of a key") }
+        do {
+            return try steps()
         } catch {
-            throw SecretServiceError(error)
+            throw (error as? BusFailure).map { SecretServiceError($0) } ?? error as? SecretServiceError
+                ?? .failed(reason: "the Secret Service could not be asked")
         }
     }
 }
@@ -301,25 +301,6 @@ struct SecretServiceSubject: BusSubject {
 
 // The encoding of the Secret Service's results between helper and daemon, the same for both directions.
 
-extension SecretServiceStatus {
-    var members: JSONObject {
-        switch self {
-        case .unavailable(let reason): ["status": "unavailable", "reason": reason]
-        case .locked: ["status": "locked"]
-        case .unlocked: ["status": "unlocked"]
-        }
-    }
-
-    init?(members: JSONObject) {
-        switch members["status"]?.string {
-        case "unavailable": self = .unavailable(reason: members["reason"]?.string ?? "")
-        case "locked": self = .locked
-        case "unlocked": self = .unlocked
-        default: return nil
-        }
-    }
-}
-
 extension SecretServiceError {
     var members: JSONObject {
         switch self {
@@ -350,11 +331,11 @@ extension HelperConnection {
     /// A request takes several steps of a few seconds each.
     private static let timeout: Duration = .seconds(30)
 
-    /// The state of the Secret Service, without prompting the user. A service that D-Bus can activate is started.
-    public func secretServiceStatus() async throws(HelperError) -> SecretServiceStatus {
-        let answer = try await ask("status")
-        guard let status = SecretServiceStatus(members: answer.members) else { throw .ended }
-        return status
+    /// True if the keyring is locked, without prompting the user. A service that D-Bus can activate is started. Throws
+    /// `unavailable` if no key can be stored.
+    public func isKeyringLocked() async throws(HelperError) -> Bool {
+        guard let isLocked = try await ask("status").members["locked"]?.bool else { throw .ended }
+        return isLocked
     }
 
     /// The key with this identifier. If it is locked, it is unlocked first; a prompt is shown only if `mayPrompt` is

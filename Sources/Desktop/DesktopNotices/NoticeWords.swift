@@ -70,121 +70,126 @@ public struct NoticeWords: Sendable {
     ///   - account: nil for a link that belongs to no account.
     ///   - label: what the account is called; nil for its name.
     func notice(_ subject: NoticeSubject, _ account: String?, label: String? = nil) -> Notice {
-        let name = account ?? ""
-        let (summary, body) =
-            language == .russian ? russian(subject, label ?? name, name) : english(subject, label ?? name, name)
+        let (summary, body) = sentences(subject, label ?? account ?? "", account ?? "")
         if case .consentWanted = subject { return question(summary, body) }
         guard subject.isPrompt else {
             let urgency: Notice.Urgency = if case .signedIn = subject { .low } else { .normal }
             return Notice(summary: summary, body: body, urgency: urgency)
         }
-        let label = language == .russian ? "Войти" : "Sign in"
-        let command = ShownCommand("ringback login \(name)")
+        let label = either("Sign in", "Войти")
         return Notice(
             summary: summary, body: body,
-            bodyWithoutActions: "\(body) \(language == .russian ? "Команда" : "Run"): \(shown: command)",
+            bodyWithoutActions: "\(body) \(run(ShownCommand("ringback login \(account ?? "")")))",
             actions: [.init(key: NoticeWords.click, label: label), .init(key: NoticeWords.signIn, label: label)],
             staysUntilAnswered: true)
     }
 
     private func question(_ summary: String, _ body: String) -> Notice {
-        let isRussian = language == .russian
-        let command: ShownCommand = "ringback consent"
-        return Notice(
-            summary: summary, body: body,
-            bodyWithoutActions: "\(body) \(isRussian ? "Команда" : "Run"): \(shown: command)",
+        Notice(
+            summary: summary, body: body, bodyWithoutActions: "\(body) \(run("ringback consent"))",
             actions: [
-                .init(key: NoticeWords.allowOnce, label: isRussian ? "Разрешить один раз" : "Allow once"),
-                .init(
-                    key: NoticeWords.allowSession, label: isRussian ? "Разрешить на сеанс" : "Allow for this session"),
-                .init(key: NoticeWords.deny, label: isRussian ? "Запретить" : "Deny"),
+                .init(key: NoticeWords.allowOnce, label: either("Allow once", "Разрешить один раз")),
+                .init(key: NoticeWords.allowSession, label: either("Allow for this session", "Разрешить на сеанс")),
+                .init(key: NoticeWords.deny, label: either("Deny", "Запретить")),
             ], staysUntilAnswered: true)
     }
 
-    private func english(
-        _ subject: NoticeSubject, _ name: String, _ account: String
-    ) -> (summary: String, body: String) {
-        switch subject {
-        case .signInWanted(let program):
-            (
-                "Sign in to \(name)",
-                "\(NoticeWords.name(ofProgram: program) ?? "A program") is waiting for this account."
-            )
-        case .sessionEnding(let end):
-            ("The session of \(name) is ending", "It ends at \(time(end)). Sign in to continue.")
-        case .sessionEnded: ("The session of \(name) has ended", "Sign in again to continue.")
-        case .signedIn(let user): ("Signed in to \(name)", user.map { "As \(NoticeWords.plain($0))." } ?? "")
-        case .signInFailed(let message):
-            ("Not signed in to \(name)", message.map(NoticeWords.plain) ?? "The sign-in was not finished.")
-        case .changeConfirmed(let message): ("Confirmed for \(name)", message.map(NoticeWords.plain) ?? "")
-        case .ownPage(let words):
-            ("The sign-in page of \(name) shows: \(words)", "Enter nothing on a page that shows other words.")
-        case .pageNotOpened:
-            ("The sign-in page of \(name) could not be opened", "Run: \(shown: "ringback login \(account)")")
-        case .linkUnusable:
-            (
-                "This link belongs to no sign-in",
-                "It may have been used already, or the sign-in was cancelled. Please sign in again."
-            )
-        case .tokensRefused(let server):
-            (
-                "A server refuses the tokens of \(name)",
-                "\(NoticeWords.plain(server)) has refused two in a row. A scope is probably missing."
-            )
-        case .accountUsed(let program): ("A program has used \(name)", "\(program.text).")
-        case .consentWanted(let use, let scope, let program):
-            (
-                use.exposesAccount
-                    ? "May a program show \(name) to other programs?" : "May a program use \(name)?",
-                "\(program.text)\(scope.map { ". Scope: \(NoticeWords.plain($0))" } ?? "")."
-            )
-        case .consentsFlooded(let program):
-            ("Too many questions about accounts", "Programs are refused for a while, the last one is \(program.text).")
-        }
-    }
+    private func either(_ english: String, _ russian: String) -> String { language == .russian ? russian : english }
+    private func run(_ command: ShownCommand) -> String { "\(either("Run", "Команда")): \(shown: command)" }
 
-    private func russian(
+    private func sentences(
         _ subject: NoticeSubject, _ name: String, _ account: String
     ) -> (summary: String, body: String) {
         switch subject {
         case .signInWanted(let program):
-            ("Войдите в \(name)", "Этой учётной записи ждёт \(NoticeWords.name(ofProgram: program) ?? "программа").")
+            let program = NoticeWords.name(ofProgram: program)
+            return (
+                either("Sign in to \(name)", "Войдите в \(name)"),
+                either(
+                    "\(program ?? "A program") is waiting for this account.",
+                    "Этой учётной записи ждёт \(program ?? "программа").")
+            )
         case .sessionEnding(let end):
-            ("Сеанс \(name) заканчивается", "Он закончится в \(time(end)). Войдите, чтобы продолжить.")
-        case .sessionEnded: ("Сеанс \(name) закончился", "Войдите снова, чтобы продолжить.")
+            let time = time(end)
+            return (
+                either("The session of \(name) is ending", "Сеанс \(name) заканчивается"),
+                either(
+                    "It ends at \(time). Sign in to continue.", "Он закончится в \(time). Войдите, чтобы продолжить.")
+            )
+        case .sessionEnded:
+            return (
+                either("The session of \(name) has ended", "Сеанс \(name) закончился"),
+                either("Sign in again to continue.", "Войдите снова, чтобы продолжить.")
+            )
         case .signedIn(let user):
-            ("Выполнен вход в \(name)", user.map { "Пользователь: \(NoticeWords.plain($0))." } ?? "")
+            let user = user.map(NoticeWords.plain)
+            return (
+                either("Signed in to \(name)", "Выполнен вход в \(name)"),
+                user.map { either("As \($0).", "Пользователь: \($0).") } ?? ""
+            )
         case .signInFailed(let message):
-            ("Вход в \(name) не выполнен", message.map(NoticeWords.plain) ?? "Вход не был завершён.")
-        case .changeConfirmed(let message): ("Подтверждено для \(name)", message.map(NoticeWords.plain) ?? "")
+            return (
+                either("Not signed in to \(name)", "Вход в \(name) не выполнен"),
+                message.map(NoticeWords.plain) ?? either("The sign-in was not finished.", "Вход не был завершён.")
+            )
+        case .changeConfirmed(let message):
+            return (
+                either("Confirmed for \(name)", "Подтверждено для \(name)"), message.map(NoticeWords.plain) ?? ""
+            )
         case .ownPage(let words):
-            ("На странице входа в \(name) стоят слова: \(words)", "Ничего не вводите на странице с другими словами.")
+            return (
+                either(
+                    "The sign-in page of \(name) shows: \(words)",
+                    "На странице входа в \(name) стоят слова: \(words)"),
+                either(
+                    "Enter nothing on a page that shows other words.",
+                    "Ничего не вводите на странице с другими словами.")
+            )
         case .pageNotOpened:
-            ("Не удалось открыть страницу входа в \(name)", "Команда: \(shown: "ringback login \(account)")")
+            return (
+                either(
+                    "The sign-in page of \(name) could not be opened", "Не удалось открыть страницу входа в \(name)"),
+                run("ringback login \(account)")
+            )
         case .linkUnusable:
-            ("Эта ссылка не завершает вход", "Она уже использована, или вход отменён. Войдите ещё раз.")
+            return (
+                either("This link belongs to no sign-in", "Эта ссылка не завершает вход"),
+                either(
+                    "It may have been used already, or the sign-in was cancelled. Please sign in again.",
+                    "Она уже использована, или вход отменён. Войдите ещё раз.")
+            )
         case .tokensRefused(let server):
-            (
-                "Сервер не принимает токены \(name)",
-                "\(NoticeWords.plain(server)) отклонил два токена подряд. Вероятно, не хватает области доступа (scope)."
+            let server = NoticeWords.plain(server)
+            return (
+                either("A server refuses the tokens of \(name)", "Сервер не принимает токены \(name)"),
+                either(
+                    "\(server) has refused two in a row. A scope is probably missing.",
+                    "\(server) отклонил два токена подряд. Вероятно, не хватает области доступа (scope).")
             )
         case .accountUsed(let program):
-            ("Программа воспользовалась \(name)", "\(NoticeWords.russianText(program)).")
-        case .consentWanted(let use, let scope, let program):
-            (
-                use.exposesAccount
-                    ? "Открыть \(name) другим программам?" : "Разрешить программе доступ к \(name)?",
-                "\(NoticeWords.russianText(program))\(scope.map { ". Область: \(NoticeWords.plain($0))" } ?? "")."
+            return (
+                either("A program has used \(name)", "Программа воспользовалась \(name)"), "\(text(of: program))."
             )
+        case .consentWanted(let use, let scope, let program):
+            let summary =
+                use.exposesAccount
+                ? either("May a program show \(name) to other programs?", "Открыть \(name) другим программам?")
+                : either("May a program use \(name)?", "Разрешить программе доступ к \(name)?")
+            let asked = scope.map { ". \(either("Scope", "Область")): \(NoticeWords.plain($0))" } ?? ""
+            return (summary, "\(text(of: program))\(asked).")
         case .consentsFlooded(let program):
-            (
-                "Слишком много вопросов об учётных записях",
-                "Программам временно отказано, последней: \(NoticeWords.russianText(program))."
+            let program = text(of: program)
+            return (
+                either("Too many questions about accounts", "Слишком много вопросов об учётных записях"),
+                either(
+                    "Programs are refused for a while, the last one is \(program).",
+                    "Программам временно отказано, последней: \(program).")
             )
         }
     }
 
-    private static func russianText(_ program: ProgramIdentity) -> String {
+    private func text(of program: ProgramIdentity) -> String {
+        guard language == .russian else { return program.text }
         guard let path = program.quotedPath else { return "Завершившаяся программа" }
         return program.isRootOwned ? path : "\(path) (вы можете изменить этот файл)"
     }

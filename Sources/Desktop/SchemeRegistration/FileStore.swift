@@ -16,16 +16,8 @@ enum FileStore {
         guard unsafe fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= maxSize else {
             return nil
         }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 16_384)
-        while bytes.count <= maxSize {
-            let count = unsafe read(file, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { return nil }
-            if count == 0 { break }
-            bytes += buffer[..<count]
-        }
-        return bytes.count > maxSize ? nil : String(validating: bytes, as: UTF8.self)
+        let (bytes, code) = Descriptor.read(file, atMost: maxSize + 1)
+        return code != 0 || bytes.count > maxSize ? nil : String(validating: bytes, as: UTF8.self)
     }
 
     static func directory(of path: String) -> String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
@@ -48,23 +40,13 @@ enum FileStore {
         guard file >= 0 else { throw failure("write", path, errno) }
         // Whatever the caller's umask is: the desktop reads these files.
         _ = fchmod(file, mode)
-        let bytes = Array(text.utf8)
-        var written = 0
-        while written < bytes.count {
-            let count = unsafe bytes.withUnsafeBytes { buffer in
-                unsafe Glibc.write(file, buffer.baseAddress.map { unsafe $0 + written }, bytes.count - written)
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { break }
-            written += count
-        }
-        let code = errno
-        let isSynced = written == bytes.count && fsync(file) == 0
+        var code = Descriptor.write(Array(text.utf8), to: file).code
+        if code == 0, fsync(file) != 0 { code = errno }
         close(file)
-        guard isSynced, unsafe rename(beside, path) == 0 else {
-            let reason = isSynced ? errno : code
+        if code == 0, unsafe rename(beside, path) != 0 { code = errno }
+        guard code == 0 else {
             unsafe unlink(beside)
-            throw failure("write", path, reason)
+            throw failure("write", path, code)
         }
     }
 

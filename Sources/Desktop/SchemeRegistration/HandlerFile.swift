@@ -78,17 +78,8 @@ public struct HandlerFile: Equatable, Sendable {
     }
 
     private static func escaped(_ text: String) -> String {
-        var value = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\\": value.append(contentsOf: "\\\\".unicodeScalars)
-            case "\n": value.append(contentsOf: "\\n".unicodeScalars)
-            case "\t": value.append(contentsOf: "\\t".unicodeScalars)
-            case "\r": value.append(contentsOf: "\\r".unicodeScalars)
-            default: value.append(scalar)
-            }
-        }
-        return String(value)
+        let escapes: [Unicode.Scalar: String] = ["\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"]
+        return text.unicodeScalars.map { escapes[$0] ?? String($0) }.joined()
     }
 
     /// A word of `Exec` as a path: `%%` is a percent sign.
@@ -209,6 +200,7 @@ public struct DesktopFile: Sendable {
 
     /// Replaces the escapes `\s`, `\n`, `\t`, `\r` and `\\`, which are allowed in every value.
     private static func unescaped(_ value: String) -> String.UnicodeScalarView {
+        let escapes: [Unicode.Scalar: Unicode.Scalar] = ["s": " ", "n": "\n", "t": "\t", "r": "\r", "\\": "\\"]
         var text = String.UnicodeScalarView()
         var rest = value.unicodeScalars[...]
         while let scalar = rest.popFirst() {
@@ -216,14 +208,7 @@ public struct DesktopFile: Sendable {
                 text.append(scalar)
                 continue
             }
-            switch next {
-            case "s": text.append(" ")
-            case "n": text.append("\n")
-            case "t": text.append("\t")
-            case "r": text.append("\r")
-            case "\\": text.append("\\")
-            default: text.append(contentsOf: [scalar, next])
-            }
+            text.append(contentsOf: escapes[next].map { [$0] } ?? [scalar, next])
         }
         return text
     }

@@ -4,12 +4,8 @@ public import RingbackBase
 /// Registers and removes scheme handlers of this user, and lists them. The former handler stays in the list after ours,
 /// so it has priority again after `unregister`.
 public struct SchemeRegistry: Sendable {
-    public struct Registration: Equatable, Sendable {
-        public let file: HandlerFile
-        public let path: String
-        /// True if the same file existed already.
-        public let isRepeated: Bool
-    }
+    /// `isRepeated`: the same file existed already.
+    public typealias Registration = (file: HandlerFile, path: String, isRepeated: Bool)
 
     /// Why a change was not made; the reason says what to do.
     public struct Failure: Error, Equatable, Sendable {
@@ -59,7 +55,7 @@ public struct SchemeRegistry: Sendable {
         if known != file.text { try FileStore.write(file.text, to: path) }
         try change(listsFor: scheme) { $0.prefer(name, for: scheme) }
         updateDatabase()
-        return Registration(file: file, path: path, isRepeated: known == file.text)
+        return (file, path, known == file.text)
     }
 
     /// Removes our handler of a scheme. Returns what was registered; nil if nothing was. Throws ``Failure``.

@@ -52,11 +52,9 @@ public final class LoopbackListener: Service {
 
     /// Listens for a redirect URI or a start address before it returns the address with its port. Each call needs a
     /// call of ``close(_:)``; equal redirect URIs are counted. Throws ``CallbackListenerError``.
-    public func open(_ binding: CallbackBinding) throws(CallbackListenerError) -> String {
-        try open(binding, serving: nil)
-    }
-
-    func open(_ binding: CallbackBinding, serving site: LocalSite?) throws(CallbackListenerError) -> String {
+    public func open(
+        _ binding: CallbackBinding, serving site: LocalSite? = nil
+    ) throws(CallbackListenerError) -> String {
         let result: Result<String, CallbackListenerError> = opening.withLock { _ in
             Result { () throws(CallbackListenerError) in
                 guard !pending.isShutDown else { throw .shuttingDown }

@@ -215,50 +215,19 @@ public struct SignInLabel: Sendable, Hashable {
 
 /// The result of a callback for the browser's page.
 public struct CallbackOutcome: Sendable, Equatable {
-    public enum Result: Sendable {
-        case completed
-        /// The sign-in has ended without a session.
-        case failed
-        /// By the user or the provider.
-        case denied
-        /// The flow had expired before the callback came.
-        case expired
-        /// The first of two confirmations, for example when an email address is changed.
-        case noted
-        /// The link is of an older message; the flow waits for that in a newer one.
-        case outdated
-        /// The callback belongs to a pending flow and was refused. The flow keeps waiting.
-        case refused
-        /// Refused because of the issuer that it names or does not name.
-        case wrongIssuer
-        /// The callback matched no pending flow and changed nothing.
-        case unknown
-    }
-
-    public let result: Result
+    /// Nil if the callback matched no pending flow and changed nothing.
+    public let page: Page?
     /// Nil if it is not known.
     public let signIn: SignInLabel?
     /// The daemon's own page where the sign-in goes on.
     public let next: String?
 
-    public init(_ result: Result, of signIn: SignInLabel? = nil, next: String? = nil) {
-        self.result = result
+    public init(_ page: Page?, of signIn: SignInLabel? = nil, next: String? = nil) {
+        self.page = page
         self.signIn = signIn
         self.next = next
     }
 
     /// Nil if it belongs to no flow.
-    var content: PageContent? {
-        switch result {
-        case .completed: PageContent(.done, of: signIn)
-        case .failed: PageContent(.failed, of: signIn)
-        case .denied: PageContent(.denied, of: signIn)
-        case .expired: PageContent(.expired, of: signIn)
-        case .noted: PageContent(.noted, of: signIn)
-        case .outdated: PageContent(.outdated, of: signIn)
-        case .refused: PageContent(.refused, of: signIn)
-        case .wrongIssuer: PageContent(.wrongIssuer, of: signIn)
-        case .unknown: nil
-        }
-    }
+    var content: PageContent? { page.map { PageContent($0, of: signIn) } }
 }

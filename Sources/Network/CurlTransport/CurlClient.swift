@@ -26,13 +26,9 @@ public final class CurlClient: HTTPClient {
         }
     }
 
-    /// The thread starts with the first request. The User-Agent is `ringback/VERSION`.
-    public init(version: String) {
-        loop = CurlLoop(userAgent: "ringback/\(version)", restsAfter: .seconds(60))
-    }
-
-    /// For tests: the thread ends after `restsAfter` without requests.
-    init(version: String, restsAfter: Duration) {
+    /// The thread starts with the first request, and ends after `restsAfter` without requests. The User-Agent is
+    /// `ringback/VERSION`.
+    public init(version: String, restsAfter: Duration = .seconds(60)) {
         loop = CurlLoop(userAgent: "ringback/\(version)", restsAfter: restsAfter)
     }
 

@@ -116,20 +116,14 @@ final class CurlLoop: Sendable {
         failJobs()
     }
 
-    private struct Post {
-        var jobs: [Job]
-        var hasCancellations: Bool
-        var isStopped: Bool
-    }
-
-    private func collect() -> Post {
+    private func collect() -> (jobs: [Job], hasCancellations: Bool, isStopped: Bool) {
         mailbox.withLock { box in
             let isStopped = if case .stopped = box.phase { true } else { false }
             defer {
                 if !isStopped { box.jobs = [] }
                 box.hasCancellations = false
             }
-            return Post(jobs: box.jobs, hasCancellations: box.hasCancellations, isStopped: isStopped)
+            return (box.jobs, box.hasCancellations, isStopped)
         }
     }
 
@@ -170,13 +164,12 @@ final class CurlLoop: Sendable {
     /// Does nothing if the caller was cancelled already.
     func add(_ job: CurlLoop.Job) {
         guard !job.reply.isGiven else { return }
+        func fail(_ reason: String) { job.reply.give(.failure(.unreachable(host: job.host, reason: reason))) }
         guard let transfer = Transfer(job, userAgent: userAgent) else {
-            let reason = "libcurl rejected an option of the request"
-            return job.reply.give(.failure(.unreachable(host: job.host, reason: reason)))
+            return fail("libcurl rejected an option of the request")
         }
         guard unsafe ccurl_multi_add_handle(multi, transfer.easy) == CURLM_OK else {
-            let reason = "libcurl could not start the transfer"
-            return job.reply.give(.failure(.unreachable(host: job.host, reason: reason)))
+            return fail("libcurl could not start the transfer")
         }
         unsafe transfers[transfer.easy] = transfer
     }
@@ -189,7 +182,10 @@ final class CurlLoop: Sendable {
     /// Does all work that needs no waiting.
     func advance() {
         var running: Int32 = 0
-        guard unsafe ccurl_multi_perform(multi, &running) == CURLM_OK else { return failAll() }
+        guard unsafe ccurl_multi_perform(multi, &running) == CURLM_OK else {
+            // libcurl itself failed (out of memory or an internal error): every caller may try again.
+            return endAll { .unreachable(host: $0.host, reason: "libcurl failed") }
+        }
         var left: Int32 = 0
         while let message = unsafe ccurl_multi_info_read(multi, &left) {
             guard unsafe message.pointee.msg == CURLMSG_DONE, let easy = unsafe message.pointee.easy_handle,
@@ -204,24 +200,18 @@ final class CurlLoop: Sendable {
 
     /// Waits until there is work, another thread wakes the handle, or the time has passed.
     func wait(atMost bound: Duration) {
-        let (seconds, attoseconds) = bound.components
-        let milliseconds = seconds * 1_000 + attoseconds / 1_000_000_000_000_000
-        unsafe ccurl_multi_poll(multi, Int32(clamping: milliseconds))
+        unsafe ccurl_multi_poll(multi, Int32(clamping: Int(bound / .milliseconds(1))))
     }
 
     func close() {
-        for transfer in unsafe Array(transfers.values) {
-            remove(transfer)
-            transfer.reply.give(.failure(.cancelled))
-        }
+        endAll { _ in .cancelled }
         unsafe ccurl_multi_cleanup(multi)
     }
 
-    /// libcurl itself failed (out of memory or an internal error): every caller may try again.
-    private func failAll() {
+    private func endAll(_ error: (Transfer) -> HTTPClientError) {
         for transfer in unsafe Array(transfers.values) {
             remove(transfer)
-            transfer.reply.give(.failure(.unreachable(host: transfer.host, reason: "libcurl failed")))
+            transfer.reply.give(.failure(error(transfer)))
         }
     }
 

@@ -76,18 +76,6 @@ public struct ScreenContent: Sendable {
         }
     }
 
-    /// What was wrong with the form that was sent last.
-    public struct Complaint: Sendable {
-        /// By its name in the form; nil if it is about the whole form.
-        public let field: String?
-        public let sentence: String
-
-        public init(field: String?, sentence: String) {
-            self.field = field
-            self.sentence = sentence
-        }
-    }
-
     public let screen: Screen
     /// Its display name or name. The host stands beside it.
     public let account: String
@@ -98,7 +86,9 @@ public struct ScreenContent: Sendable {
     public let token: String
     public var offers = Offers()
     public var providers: [ProviderLink] = []
-    public var complaint: Complaint?
+    /// What was wrong with the form that was sent last, and with which field of it, by its name in the form; nil if it is
+    /// about the whole form.
+    public var complaint: (field: String?, sentence: String)?
     /// Of the user who has signed in: an address, a number or a name. Empty if it is not known.
     public var user = ""
     /// Why the sign-in has ended, in a sentence; empty if it is not known.

@@ -6,7 +6,7 @@ public import RingbackBase
 /// the port of a loopback IP literal, which a native app learns only when it starts to listen.
 public struct SandboxClient: Sendable {
     /// How a client authenticates at the token and revocation endpoints (OpenID Connect Core section 9).
-    public enum Authentication: String, Sendable, CaseIterable {
+    public enum Authentication: String, Sendable, CaseIterable, SettingValue {
         case none
         case basic = "client_secret_basic"
         case post = "client_secret_post"
@@ -14,7 +14,7 @@ public struct SandboxClient: Sendable {
     }
 
     /// What is accepted on loopback besides the registered URIs.
-    public enum LoopbackRule: String, Sendable, CaseIterable {
+    public enum LoopbackRule: String, Sendable, CaseIterable, SettingValue {
         /// Any `http` URI on loopback, whatever its port and path.
         case any
         /// A registered `http` URI of a loopback IP literal, on any port.

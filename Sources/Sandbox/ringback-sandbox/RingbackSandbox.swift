@@ -144,12 +144,7 @@ import UnixSignals
 
     /// Writes the whole text at once: the program that started this one waits for the line.
     private static func write(_ text: String, to descriptor: Int32) {
-        var bytes = Array(text.utf8)[...]
-        while !bytes.isEmpty {
-            let written = unsafe bytes.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            guard written > 0 else { return }
-            bytes = bytes.dropFirst(written)
-        }
+        _ = Descriptor.write(Array(text.utf8), to: descriptor)
     }
 }
 

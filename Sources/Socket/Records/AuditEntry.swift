@@ -71,7 +71,7 @@ enum AuditReader {
     }
 
     static func newest(_ limit: Int, of entries: [JSON]) -> AuditLog.Entries {
-        AuditLog.Entries(entries: byTime(entries).suffix(limit), isTruncated: entries.count > limit)
+        (byTime(entries).suffix(limit), entries.count > limit)
     }
 
     /// The entry's time in Unix seconds: of its last use, if it counts several.

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import RingbackBase
 
 /// The file of the audit log. Lines are appended and never rewritten: `audit.jsonl` is the current file,
 /// `audit.jsonl.1` the previous one. It is opened for each batch of lines, so that a moved file or a full disk is
@@ -72,33 +73,15 @@ struct AuditFile {
     }
 
     private func write(_ bytes: [UInt8], to descriptor: Int32) throws(Failure) {
-        var written = 0
-        while written < bytes.count {
-            let count = unsafe bytes.withUnsafeBytes { buffer in
-                unsafe Glibc.write(descriptor, buffer.baseAddress.map { unsafe $0 + written }, buffer.count - written)
-            }
-            let number = errno
-            if count > 0 {
-                written += count
-            } else if count == 0 || number != EINTR {
-                throw Failure(call: "write", errno: count == 0 ? EIO : number, written: written)
-            }
-        }
+        let (written, code) = Descriptor.write(bytes, to: descriptor)
+        guard code == 0 else { throw Failure(call: "write", errno: code, written: written) }
     }
 
     private func read(_ path: String, limit: Int) -> [UInt8] {
         let descriptor = unsafe Glibc.open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return [] }
         defer { close(descriptor) }
-        var bytes: [UInt8] = []
-        var buffer = [UInt8](repeating: 0, count: 65_536)
-        while bytes.count < limit {
-            let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { break }
-            bytes += buffer[..<count]
-        }
-        return bytes
+        return Descriptor.read(descriptor, atMost: limit).bytes
     }
 }
 
@@ -139,18 +122,8 @@ struct AuditFiles {
         let slash = path.lastIndex(of: "/")
         let directory = slash.map { String(path[..<$0]) } ?? "."
         let prefix = stem[(slash.map { path.index(after: $0) } ?? path.startIndex)...] + "-"
-        guard let stream = unsafe opendir(directory) else { return [] }
-        defer { unsafe closedir(stream) }
-        var found: [String] = []
-        while let entry = unsafe readdir(stream) {
-            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-            }
-            if name.hasPrefix(prefix), name.hasSuffix(".jsonl") {
-                found.append(String(name.dropFirst(prefix.count).dropLast(6)))
-            }
-        }
-        return found
+        return Directory.names(in: directory).filter { $0.hasPrefix(prefix) && $0.hasSuffix(".jsonl") }
+            .map { String($0.dropFirst(prefix.count).dropLast(6)) }
     }
 
     private func forgetOldest() {

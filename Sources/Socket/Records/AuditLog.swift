@@ -112,11 +112,8 @@ public final class AuditLog: Sendable {
         }
     }
 
-    public struct Entries: Sendable {
-        public var entries: [JSON]
-        /// True if older matching entries were left out because of the limit.
-        public var isTruncated: Bool
-    }
+    /// `isTruncated`: older matching entries were left out because of the limit.
+    public typealias Entries = (entries: [JSON], isTruncated: Bool)
 
     /// The newest matching entries, `limit` at most, oldest first, after a ``flush()``. Entries that could not be
     /// written are included. Entries before `since` (Unix seconds) and of other accounts are left out.

@@ -96,30 +96,14 @@ public final class Metrics: Sendable {
 public struct MetricsText: Sendable {
     public static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
 
-    public struct Present: Sendable {
-        public var accounts: [(state: String, count: Int)]
-        public var pendingRevocations: [(account: String, count: Int)]
-        public var isVaultLocked: Bool
-        /// Of a shared vault: for how many seconds its database has been away, and how many changes it lacks.
-        public var database: (away: Int, unsent: Int)?
-        /// Seconds since the daemon's start.
-        public var uptime: Int
-        public var audit: AuditLog.Health?
-
-        public init(
-            accounts: [(state: String, count: Int)], pendingRevocations: [(account: String, count: Int)],
-            isVaultLocked: Bool, database: (away: Int, unsent: Int)? = nil, uptime: Int, audit: AuditLog.Health?
-        ) {
-            self.accounts = accounts
-            self.pendingRevocations = pendingRevocations
-            self.isVaultLocked = isVaultLocked
-            self.database = database
-            self.uptime = uptime
-            self.audit = audit
-        }
-    }
-
-    public static func text(of metrics: Metrics, _ present: Present) -> String {
+    /// - Parameters:
+    ///   - database: of a shared vault: for how many seconds it has been away, and how many changes it lacks.
+    ///   - uptime: seconds since the daemon's start.
+    public static func text(
+        of metrics: Metrics, accounts: [(state: String, count: Int)],
+        pendingRevocations: [(account: String, count: Int)], isVaultLocked: Bool,
+        database: (away: Int, unsent: Int)? = nil, uptime: Int, audit: AuditLog.Health?
+    ) -> String {
         let counts = metrics.snapshot()
         var text = MetricsText()
         for counter in Metrics.Counter.allCases {
@@ -136,41 +120,37 @@ public struct MetricsText: Sendable {
         for (account, count) in counts.issuedTokens.sorted(by: { $0.key < $1.key }) {
             text.sample([("account", account)], count)
         }
-        text.present(present)
+        // The state is part of the metric's name, because labels are only account, method and code.
+        for (state, count) in accounts {
+            text.family("accounts_\(state)", "gauge", "Accounts whose state is \(state).")
+            text.sample([], count)
+        }
+        text.family("pending_revocations", "gauge", "Revocations that the provider has not confirmed yet.")
+        for (account, count) in pendingRevocations { text.sample([("account", account)], count) }
+        text.family("vault_locked", "gauge", "1 while the vault is locked.")
+        text.sample([], isVaultLocked ? 1 : 0)
+        if let database {
+            text.family(
+                "vault_database_away_seconds", "gauge",
+                "Seconds since the vault's database went away; 0 if it is there.")
+            text.sample([], database.away)
+            text.family(
+                "vault_database_unsent", "gauge", "Changes of this host that the vault's database does not have yet.")
+            text.sample([], database.unsent)
+        }
+        if let audit {
+            text.family("audit_write_failures_total", "counter", "Attempts to write the audit log that failed.")
+            text.sample([], audit.failures)
+            text.family("audit_entries_lost_total", "counter", "Entries of the audit log that were given up.")
+            text.sample([], audit.lost)
+        }
+        text.family("uptime_seconds", "gauge", "Seconds since the daemon's start.")
+        text.sample([], uptime)
         return text.output
     }
 
     private var output = ""
     private var name = ""
-
-    private mutating func present(_ present: Present) {
-        // The state is part of the metric's name, because labels are only account, method and code.
-        for (state, count) in present.accounts {
-            family("accounts_\(state)", "gauge", "Accounts whose state is \(state).")
-            sample([], count)
-        }
-        family("pending_revocations", "gauge", "Revocations that the provider has not confirmed yet.")
-        for (account, count) in present.pendingRevocations { sample([("account", account)], count) }
-        family("vault_locked", "gauge", "1 while the vault is locked.")
-        sample([], present.isVaultLocked ? 1 : 0)
-        if let database = present.database {
-            family(
-                "vault_database_away_seconds", "gauge",
-                "Seconds since the vault's database went away; 0 if it is there.")
-            sample([], database.away)
-            family(
-                "vault_database_unsent", "gauge", "Changes of this host that the vault's database does not have yet.")
-            sample([], database.unsent)
-        }
-        if let audit = present.audit {
-            family("audit_write_failures_total", "counter", "Attempts to write the audit log that failed.")
-            sample([], audit.failures)
-            family("audit_entries_lost_total", "counter", "Entries of the audit log that were given up.")
-            sample([], audit.lost)
-        }
-        family("uptime_seconds", "gauge", "Seconds since the daemon's start.")
-        sample([], present.uptime)
-    }
 
     private mutating func family(_ name: String, _ type: String, _ help: String) {
         self.name = "ringback_\(name)"
@@ -200,15 +180,7 @@ public struct MetricsText: Sendable {
     }
 
     private static func escaped(_ text: String) -> String {
-        var output = ""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\\": output += "\\\\"
-            case "\"": output += "\\\""
-            case "\n": output += "\\n"
-            default: output.unicodeScalars.append(scalar)
-            }
-        }
-        return output
+        let escapes: [Unicode.Scalar: String] = ["\\": "\\\\", "\"": "\\\"", "\n": "\\n"]
+        return text.unicodeScalars.map { escapes[$0] ?? String($0) }.joined()
     }
 }

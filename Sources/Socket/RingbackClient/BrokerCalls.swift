@@ -65,7 +65,7 @@ package struct BrokerCalls: Sendable {
         connection.onTick = onTick
         let exchange = HTTPExchange(connection)
         var fields = self.fields
-        if body != nil { fields.append(HeaderField("Content-Type", "application/json")) }
+        if body != nil { fields.append(HTTPFields.Field("Content-Type", "application/json")) }
         // A POST without a body states its length too, since servers differ in what they expect otherwise.
         try exchange.send(
             method, target.text, fields: fields, body: body?.serialized() ?? (method == "POST" ? [] : nil))
@@ -74,14 +74,14 @@ package struct BrokerCalls: Sendable {
     }
 
     package func text(_ endpoint: Endpoint, timeout: Duration = .seconds(30)) throws(RingbackError) -> String {
-        let accept = HeaderField("Accept", "text/plain, application/problem+json")
+        let accept = HTTPFields.Field("Accept", "text/plain, application/problem+json")
         let exchange = try open(RequestTarget.of(endpoint), [accept], "text/plain", "text", within: timeout).exchange
         return String(decoding: try exchange.readBody(), as: UTF8.self)
     }
 
     /// Sends a GET request, and reads the head of a response of this media type. `what` names it in an error.
     private func open(
-        _ target: String, _ more: [HeaderField], _ type: String, _ what: String, within timeout: Duration
+        _ target: String, _ more: [HTTPFields.Field], _ type: String, _ what: String, within timeout: Duration
     ) throws(RingbackError) -> (connection: SocketConnection, exchange: HTTPExchange) {
         let connection = try SocketConnection(unixPath: socket, deadline: .now + timeout, interruption: interruption)
         let exchange = HTTPExchange(connection)
@@ -113,19 +113,20 @@ package struct BrokerCalls: Sendable {
         _ target: String, lastEventID: String?, silence: Duration
     ) throws(RingbackError) -> EventReader {
         let type = "text/event-stream"
-        var fields = [HeaderField("Accept", type)]
-        if let lastEventID { fields.append(HeaderField("Last-Event-ID", BrokerCalls.fieldText(lastEventID))) }
+        var fields = [HTTPFields.Field("Accept", type)]
+        if let lastEventID { fields.append(HTTPFields.Field("Last-Event-ID", BrokerCalls.fieldText(lastEventID))) }
         let (connection, exchange) = try open(target, fields, type, "a stream of events", within: silence)
         return EventReader(connection, exchange, silence: silence)
     }
 
-    var fields: [HeaderField] {
+    var fields: [HTTPFields.Field] {
         var fields = [
-            HeaderField("Host", "ringback"), HeaderField("Accept", "application/json, application/problem+json"),
-            HeaderField("Ringback-Application", BrokerCalls.fieldText(application)),
+            HTTPFields.Field("Host", "ringback"),
+            HTTPFields.Field("Accept", "application/json, application/problem+json"),
+            HTTPFields.Field("Ringback-Application", BrokerCalls.fieldText(application)),
         ]
-        if let language { fields.append(HeaderField("Accept-Language", language)) }
-        if let client { fields.append(HeaderField("Ringback-Client", "\(client)")) }
+        if let language { fields.append(HTTPFields.Field("Accept-Language", language)) }
+        if let client { fields.append(HTTPFields.Field("Ringback-Client", "\(client)")) }
         return fields
     }
 

@@ -151,11 +151,11 @@ package enum Subprocess {
         let flags = Int16(POSIX_SPAWN_SETSIGMASK) | Int16(POSIX_SPAWN_SETSIGDEF) | (asksUser ? 0 : newSession)
         unsafe posix_spawnattr_setflags(&attributes, flags)
         var pid: Int32 = 0
-        let failure = unsafe withVector(arguments) { arguments in
+        let failure = unsafe withCStrings(arguments) { arguments in
             guard let environment else {
                 return unsafe posix_spawnp(&pid, program, &actions, &attributes, arguments, environ)
             }
-            return unsafe withVector(environment) { variables in
+            return unsafe withCStrings(environment) { variables in
                 unsafe posix_spawnp(&pid, program, &actions, &attributes, arguments, variables)
             }
         }
@@ -183,18 +183,5 @@ package enum Subprocess {
 
     private static func exitStatus(_ status: Int32) -> Int32 {
         status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
-    }
-
-    private static func withVector<Result>(
-        _ strings: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Result
-    ) -> Result {
-        var pointers = unsafe strings.map { unsafe strdup($0) }
-        unsafe pointers.append(nil)
-        defer { unsafe pointers.forEach { unsafe free($0) } }
-        return unsafe pointers.withUnsafeMutableBufferPointer { buffer in
-            // The vector holds at least its end mark, so it has an address.
-            guard let base = buffer.baseAddress else { preconditionFailure("an empty vector") }
-            return unsafe body(base)
-        }
     }
 }

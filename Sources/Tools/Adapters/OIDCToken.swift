@@ -18,18 +18,8 @@ public struct OIDCToken: Sendable, Equatable {
         case expiry = "OIDC_EXP"
     }
 
-    public struct Facts: Sendable {
-        public let token: String
-        public let issuer: String
-        /// Unix seconds; 0 where the provider states no lifetime.
-        public let expiresAt: Int
-
-        public init(token: String, issuer: String, expiresAt: Int?) {
-            self.token = token
-            self.issuer = issuer
-            self.expiresAt = expiresAt ?? 0
-        }
-    }
+    /// What is known of a token; its expiry in Unix seconds, nil where the provider states no lifetime.
+    public typealias Facts = (token: String, issuer: String, expiresAt: Int?)
 
     public private(set) var page: Page?
     public private(set) var account = Account.name("")
@@ -153,7 +143,7 @@ public struct OIDCToken: Sendable, Equatable {
             throw AdapterFailure("The token or its issuer has characters that neither has; it is given to no tool.")
         }
         let values: [Part: String] = [
-            .token: facts.token, .issuer: facts.issuer, .expiry: String(facts.expiresAt),
+            .token: facts.token, .issuer: facts.issuer, .expiry: String(facts.expiresAt ?? 0),
         ]
         let wanted = Part.allCases.filter { parts.keys.contains($0) }
         let lines: [String]

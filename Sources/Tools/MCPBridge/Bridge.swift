@@ -184,7 +184,7 @@ public struct Bridge: Sendable {
         var outgoing = outgoing
         let method = outgoing.httpMethod
         let types = method == "POST" ? "application/json, text/event-stream" : "text/event-stream"
-        var fields = [RelayRequest.Field("Accept", types)]
+        var fields = [HTTPFields.Field("Accept", types)]
         if method == "POST" { fields.append(.init("Content-Type", "application/json")) }
         if let message = outgoing.message, message.statesVersion {
             do throws(ToolParameters.Refusal) {

@@ -1,33 +1,14 @@
-internal import RingbackBase
+public import RingbackBase
 
 // What a bridge and the relay say to each other: a connection for each request. First a line of JSON, then the body. The
 // relay answers with lines of JSON and, after the head of a response, with pieces of its body, each behind its length.
 
 /// A request that the relay is to send to an account's MCP server.
 public struct RelayRequest: Sendable, Equatable {
-    public struct Field: Sendable, Equatable {
-        public let name: String
-        public let value: String
-
-        public init(_ name: String, _ value: String) {
-            self.name = name
-            self.value = value
-        }
-
-        fileprivate var json: JSON { [.string(name), .string(value)] }
-
-        fileprivate init?(_ json: JSON) {
-            guard let pair = json.array, pair.count == 2, let name = pair[0].string, let value = pair[1].string else {
-                return nil
-            }
-            self.init(name, value)
-        }
-    }
-
     public var account: String
     /// `POST`, `GET` or `DELETE`.
     public var method: String
-    public var fields: [Field]
+    public var fields: [HTTPFields.Field]
     /// Of the body.
     public var length = 0
     /// The SHA-256 of a token that the server refused, in hexadecimal digits: the daemon is told first.
@@ -39,7 +20,7 @@ public struct RelayRequest: Sendable, Equatable {
 
     public static let maxLine = 65_536
 
-    public init(account: String, method: String, fields: [Field] = [], length: Int = 0) {
+    public init(account: String, method: String, fields: [HTTPFields.Field] = [], length: Int = 0) {
         self.account = account
         self.method = method
         self.fields = fields
@@ -63,7 +44,7 @@ public struct RelayRequest: Sendable, Equatable {
             ["POST", "GET", "DELETE"].contains(method), method == "POST" || length == 0,
             let list = json["fields"]?.array, list.count <= 32
         else { return nil }
-        let fields = list.compactMap { Field($0) }
+        let fields = list.compactMap { HTTPFields.Field($0) }
         guard fields.count == list.count,
             fields.allSatisfy({ FieldRules.isRequested($0.name) && FieldRules.isValue($0.value) })
         else { return nil }
@@ -73,6 +54,17 @@ public struct RelayRequest: Sendable, Equatable {
         if let rejected, rejected.utf8.count != 64 || !rejected.utf8.allSatisfy(digits.contains) { return nil }
         signInWait = json["sign_in_wait"]?.integer.map { min(max($0, 0), 60) }
         togglesSlash = json["slash"]?.bool ?? false
+    }
+}
+
+extension HTTPFields.Field {
+    fileprivate var json: JSON { [.string(name), .string(value)] }
+
+    fileprivate init?(_ json: JSON) {
+        guard let pair = json.array, pair.count == 2, let name = pair[0].string, let value = pair[1].string else {
+            return nil
+        }
+        self.init(name, value)
     }
 }
 
@@ -106,7 +98,7 @@ public enum RelayReply: Sendable, Equatable {
 
 public struct RelayHead: Sendable, Equatable {
     public var status: Int
-    public var fields: [RelayRequest.Field]
+    public var fields: [HTTPFields.Field]
     /// The SHA-256 of the token that was sent, in hexadecimal digits.
     public var token: String?
     /// A redirect by which the request may be sent again, see ``RelayRequest/togglesSlash``.
@@ -116,7 +108,7 @@ public struct RelayHead: Sendable, Equatable {
     /// The scopes that the token lacks, as the server states them; nil if it does not lack any.
     public var missingScope: String?
 
-    public init(status: Int, fields: [RelayRequest.Field] = []) {
+    public init(status: Int, fields: [HTTPFields.Field] = []) {
         self.status = status
         self.fields = fields
     }
@@ -134,7 +126,7 @@ public struct RelayHead: Sendable, Equatable {
     fileprivate init?(_ json: JSON) {
         guard let status = json["status"]?.integer, let list = json["fields"]?.array else { return nil }
         self.init(status: status)
-        fields = list.compactMap { RelayRequest.Field($0) }
+        fields = list.compactMap { HTTPFields.Field($0) }
         token = json["token"]?.string
         movesSlash = json["slash"]?.bool ?? false
         missingScope = json["missing_scope"]?.string

@@ -120,12 +120,12 @@ public struct ToolParameters: Sendable {
 
     /// The fields of a call; none for what is no call, or of a tool without such parameters. Throws if the tool's
     /// schema is not as it must be, or a value is too long for a field.
-    func fields(of message: Message) throws(Refusal) -> [RelayRequest.Field] {
+    func fields(of message: Message) throws(Refusal) -> [HTTPFields.Field] {
         guard message.method == "tools/call", let tool = message.subject, let rule = rules[tool] else { return [] }
         switch rule {
         case .refused(let refusal): throw refusal
         case .fields(let parameters):
-            var fields: [RelayRequest.Field] = []
+            var fields: [HTTPFields.Field] = []
             var count = 0
             for parameter in parameters {
                 guard let value = ToolParameters.value(at: parameter.path, of: message) else { continue }
@@ -166,10 +166,10 @@ public struct ToolParameters: Sendable {
 extension Message {
     /// The fields that repeat what the message states, so that proxies in front of the server can route by them. Throws
     /// if the tool's parameters cannot be repeated.
-    func statedFields(_ parameters: ToolParameters) throws(ToolParameters.Refusal) -> [RelayRequest.Field] {
+    func statedFields(_ parameters: ToolParameters) throws(ToolParameters.Refusal) -> [HTTPFields.Field] {
         let stated = [("MCP-Protocol-Version", statedVersion), ("Mcp-Method", method), ("Mcp-Name", subject)]
         let fields = stated.compactMap { name, text in
-            text.map { RelayRequest.Field(name, FieldRules.value($0)) }
+            text.map { HTTPFields.Field(name, FieldRules.value($0)) }
         }
         return try fields + parameters.fields(of: self)
     }

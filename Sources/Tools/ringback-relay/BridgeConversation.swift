@@ -145,7 +145,6 @@ final class BridgeConversation: BridgeConnection {
     ) -> RelayHead {
         var head = RelayHead(status: status)
         head.fields = fields.lines.filter { FieldRules.isReturned($0.name) && FieldRules.isValue($0.value) }
-            .map { RelayRequest.Field($0.name, $0.value) }
         head.token = sent.token
         head.proofRefusal = refusal?.rawValue
         head.note(fields, sent)

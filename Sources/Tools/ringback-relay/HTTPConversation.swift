@@ -138,7 +138,7 @@ final class HTTPConversation: RelayConnection {
             case .length(let count): count
             case .chunked: StreamTransfer.unknownLength
             }
-        guard let transfer = server.streams.start(asked, length: length, proxy: access.proxy) else {
+        guard let transfer = server.streams.start(asked, length: length) else {
             return refuse(.init(400, "The request has a header field or a URL that cannot be sent."))
         }
         (mask, digest, isProved) = (access.mask, access.digest, access.isProved)

@@ -13,7 +13,6 @@ struct OriginAccess: Sendable {
     /// The SHA-256 of the token, in hexadecimal digits.
     let digest: String
     let mask: SecretMask
-    let proxy: HTTPProxy?
     /// It has a proof, for one request.
     let isProved: Bool
 }
@@ -169,7 +168,6 @@ extension OriginAccess {
         digest = Digest.hex(Digest.sha256(secret))
         let proof = fields.first { $0.name == "DPoP" }?.value
         mask = SecretMask([secret] + (proof.map { [$0] } ?? []))
-        proxy = nil
         isProved = proof != nil
     }
 }

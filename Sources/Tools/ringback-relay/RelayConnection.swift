@@ -21,12 +21,7 @@ class RelayConnection {
 
     /// The bytes that have come; nil if there are none.
     func receive() -> [UInt8]? {
-        var (count, failure): (Int, Int32) = (0, 0)
-        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initialized in
-            count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, 0)
-            failure = errno
-            initialized = max(0, count)
-        }
+        let (bytes, count, failure) = Descriptor.receive(descriptor, atMost: 65_536)
         if count > 0 { return bytes }
         if count == 0 {
             noteInputEnd()
@@ -111,7 +106,7 @@ class BridgeConnection: RelayConnection {
 
     /// Begins to send a request to the server. Nil if that cannot be done.
     func start(
-        _ method: String, _ fields: [RelayRequest.Field], length: Int, to url: WebURL, _ access: AccessLookup.Access,
+        _ method: String, _ fields: [HTTPFields.Field], length: Int, to url: WebURL, _ access: AccessLookup.Access,
         _ streams: CurlStreams
     ) -> StreamTransfer? {
         let server = access.server

@@ -18,7 +18,7 @@ import Testing
 
     @Test(arguments: [[], ["plain"]]) func `keeps, reads and deletes a key`(modes: [String]) throws {
         let fake = try modes.isEmpty ? bus.fake("secrets") : bus.fake("secrets", "plain")
-        #expect(try client().status() == .unlocked)
+        #expect(try !client().isLocked())
         try client().create(id: "k1", secret: key)
         #expect(try fake.waitFor("kept") == "kept Ringback vault key")
         #expect(try client().read(id: "k1") == key)
@@ -73,7 +73,7 @@ import Testing
         let fake = try bus.fake("secrets")
         try client().create(id: "k1", secret: key)
         try fake.order("lock")
-        #expect(try client().status() == .locked)
+        #expect(try client().isLocked())
         #expect(throws: SecretServiceError.locked) { try client().read(id: "k1") }
         // The question was not left lying about.
         try fake.waitFor("dismissed")
@@ -89,7 +89,7 @@ import Testing
         try fake.order("lock")
         #expect(try client().read(id: "k1", mayPrompt: true) == key)
         try fake.waitFor("asked")
-        #expect(try client().status() == .unlocked)
+        #expect(try !client().isLocked())
         try fake.order("lock")
         try client().create(id: "k2", secret: key, mayPrompt: true)
         #expect(throws: SecretServiceError.notFound) { try client().read(id: "k3", mayPrompt: true) }
@@ -136,24 +136,28 @@ import Testing
 
     @Test func `says that there is no service`() throws {
         let reason = "no Secret Service is on the session bus"
-        #expect(try client().status() == .unavailable(reason: reason))
+        #expect(throws: SecretServiceError.unavailable(reason: reason)) { try client().isLocked() }
         #expect(throws: SecretServiceError.unavailable(reason: reason)) { try client().read(id: "k1") }
     }
 
     @Test func `says that there is no bus`() throws {
         let client = SecretServiceClient(place: .session(address: "unix:path=/nonexistent/bus"))
-        #expect(try client.status() == .unavailable(reason: "there is no session bus"))
+        #expect(throws: SecretServiceError.unavailable(reason: "there is no session bus")) { try client.isLocked() }
     }
 
     @Test func `says that there is no default keyring`() throws {
         let fake = try bus.fake("secrets")
         try fake.order("forget")
-        #expect(try client().status() == .unavailable(reason: "the Secret Service has no default keyring yet"))
+        #expect(throws: SecretServiceError.unavailable(reason: "the Secret Service has no default keyring yet")) {
+            try client().isLocked()
+        }
     }
 
     @Test func `does not wait for ever for a service that hangs`() throws {
         let fake = try bus.fake("secrets", "silent")
         defer { fake.end() }
-        #expect(try client().status() == .unavailable(reason: "the Secret Service does not respond"))
+        #expect(throws: SecretServiceError.unavailable(reason: "the Secret Service does not respond")) {
+            try client().isLocked()
+        }
     }
 }

@@ -18,16 +18,18 @@ import Testing
     @Test func `keeps, reads and deletes a key, and says what the keyring says`() async throws {
         let connection = helper.connection
         let reason = "no Secret Service is on the session bus"
-        #expect(try await connection.secretServiceStatus() == .unavailable(reason: reason))
+        await #expect(throws: HelperError.secretService(.unavailable(reason: reason))) {
+            try await connection.isKeyringLocked()
+        }
         await #expect(throws: HelperError.secretService(.unavailable(reason: reason))) {
             try await connection.readKey(id: "k1")
         }
         let fake = try bus.fake("secrets")
-        #expect(try await connection.secretServiceStatus() == .unlocked)
+        #expect(try await connection.isKeyringLocked() == false)
         try await connection.createKey(id: "k1", key: key)
         #expect(try await connection.readKey(id: "k1") == key)
         try fake.order("lock")
-        #expect(try await connection.secretServiceStatus() == .locked)
+        #expect(try await connection.isKeyringLocked())
         await #expect(throws: HelperError.secretService(.locked)) { try await connection.readKey(id: "k1") }
         try fake.order("prompt no")
         await #expect(throws: HelperError.secretService(.dismissed)) {
@@ -59,7 +61,7 @@ import Testing
         let question = Task { try await connection.createKey(id: "k1", key: key, mayPrompt: true) }
         try fake.waitFor("asked")
         #expect(try await connection.clientSecret(account: "mail").revealed() == "now")
-        #expect(try await connection.secretServiceStatus() == .locked)
+        #expect(try await connection.isKeyringLocked())
         question.cancel()
         await #expect(throws: HelperError.cancelled) { try await question.value }
         // Ends the conversation in the helper as well.

@@ -132,7 +132,7 @@ enum MCPToolsLaw {
             at: .zero)
         guard case .open(let number, _, _)? = asked.first else { throw LawBroken(law: "a list is asked for") }
         var head = RelayHead(status: 200)
-        head.fields = [RelayRequest.Field("Content-Type", "application/json")]
+        head.fields = [HTTPFields.Field("Content-Type", "application/json")]
         _ = bridge.handle(.reply(number, .head(head)), at: .zero)
         _ = bridge.handle(.reply(number, .piece(Array(list.utf8)[...])), at: .zero)
         _ = bridge.handle(.reply(number, .end), at: .zero)

@@ -244,7 +244,7 @@ enum OIDCTokenLaw {
         try hold("a span is not negative", (read.minValid ?? 0) >= 0)
         let rest = Array(lines.dropFirst(words.count + 1).joined(separator: [0x0A]))
         let token = String(decoding: rest, as: UTF8.self)
-        let facts = OIDCToken.Facts(token: token, issuer: "https://id.example.org", expiresAt: 1)
+        let facts: OIDCToken.Facts = (token: token, issuer: "https://id.example.org", expiresAt: 1)
         guard let answer = try? read.answer(facts) else { return }
         try hold("an answer has 1 to 3 lines", (1...3).contains(answer.count { $0 == 0x0A }))
         try hold("an answer ends with a line break", answer.last == 0x0A)

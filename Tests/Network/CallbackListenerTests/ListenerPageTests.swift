@@ -7,7 +7,7 @@ private let work = SignInLabel(account: "work", providerHost: "id.example", user
 
 @Suite(.timeLimit(.minutes(5))) struct `The listener's pages` {
     @Test func `a result names account and provider at an address of its own, for every reload`() async throws {
-        try await withListener(.completed, of: work) { listener, _ in
+        try await withListener(.done, of: work) { listener, _ in
             let port = try listener.openPort()
             let answer = await Visitor.get("/callback/work?code=c&state=s", at: port)
             let location = try #require(answer.fields["location"])
@@ -27,18 +27,18 @@ private let work = SignInLabel(account: "work", providerHost: "id.example", user
         }
     }
 
-    @Test(arguments: [CallbackOutcome.Result.refused, .wrongIssuer])
+    @Test(arguments: [Page.refused, .wrongIssuer])
     func `a refused response of a pending sign-in has a page that says so, wherever it arrived`(
-        result: CallbackOutcome.Result
+        told: Page
     ) async throws {
-        try await withListener(result, of: work) { listener, _ in
+        try await withListener(told, of: work) { listener, _ in
             let port = try listener.openPort()
             for target in ["/callback/work?code=c&state=s", "/elsewhere?code=c&state=s"] {
                 let answer = await Visitor.get(target, at: port)
                 let path = try #require(answer.fields["location"].map { String($0.dropLast()) })
                 let page = await Visitor.get(path, at: port)
                 #expect(page.status == 200 && page.body.contains("It still waits."), "\(target)")
-                let heading = result == .wrongIssuer ? "Issuer not confirmed" : "Response refused"
+                let heading = told == .wrongIssuer ? "Issuer not confirmed" : "Response refused"
                 #expect(page.body.contains(heading))
             }
         }
@@ -63,7 +63,7 @@ private let work = SignInLabel(account: "work", providerHost: "id.example", user
     }
 
     @Test func `another user does not see a result, even by its address`() async throws {
-        try await withListener(.completed, of: work, ownerOf: { _ in 4_711 }) { listener, _ in
+        try await withListener(.done, of: work, ownerOf: { _ in 4_711 }) { listener, _ in
             var binding = try CallbackBinding(path: "/callback/a")
             binding.peerUIDs = [4_711]
             let redirectURI = try listener.open(binding)
@@ -80,7 +80,7 @@ private let work = SignInLabel(account: "work", providerHost: "id.example", user
 
     @Test func `a late visit of a start address whose sign-in is done is told whose it was`() async throws {
         let listener = LoopbackListener(linger: .seconds(600), visit: { _ in .completed(work) }) { _ in
-            CallbackOutcome(.unknown)
+            CallbackOutcome(nil)
         }
         let running = Task { try await listener.run() }
         let url = try listener.openEntrance(key: "K", beside: "")

@@ -108,7 +108,7 @@ extension `The loopback listener` {
     }
 
     @Test func `the end of the service closes everything`() async throws {
-        let listener = LoopbackListener { _ in CallbackOutcome(.unknown) }
+        let listener = LoopbackListener { _ in CallbackOutcome(nil) }
         let port = try listener.openPort()
         let running = Task { try await listener.run() }
         #expect(await Visitor.get("/callback/work", at: port).status == 303)

@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test func `LB-05, NAT-32: whatever is not a callback gets one and the same answer`() async throws {
-        try await withListener(.unknown) { listener, _ in
+        try await withListener(nil) { listener, _ in
             let port = try listener.openPort()
             let guess = await Visitor.get("/callback/work?state=guess", at: port)
             // Away from the address that may hold a code.
@@ -148,7 +148,7 @@ import Testing
             }
             return isFirst ? .redirected(to: "https://id.example/authorize?state=s") : .spent
         }
-        let listener = LoopbackListener(linger: .seconds(600), visit: visit) { _ in CallbackOutcome(.unknown) }
+        let listener = LoopbackListener(linger: .seconds(600), visit: visit) { _ in CallbackOutcome(nil) }
         let running = Task { try await listener.run() }
         let redirectURI = try listener.open(CallbackBinding(path: "/callback/work"))
         let url = try listener.openEntrance(key: "K", beside: redirectURI)
@@ -167,7 +167,7 @@ import Testing
     }
 
     @Test func `LB-19: one request per connection`() async throws {
-        try await withListener(.unknown) { listener, deliveries in
+        try await withListener(nil) { listener, deliveries in
             let port = try listener.openPort()
             let request = "GET /callback/work?n=1 HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n"
             let answer = await Visitor.send(request + request, to: port)

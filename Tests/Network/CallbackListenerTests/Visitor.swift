@@ -115,11 +115,11 @@ final class Deliveries: Sendable {
 }
 
 func withListener(
-    _ result: CallbackOutcome.Result = .completed, of signIn: SignInLabel? = nil, linger: Duration = .seconds(600),
+    _ page: Page? = .done, of signIn: SignInLabel? = nil, linger: Duration = .seconds(600),
     ownerOf: @escaping @Sendable (Peer) -> UInt32? = SocketOwner.uid(of:),
     _ body: (LoopbackListener, Deliveries) async throws -> Void
 ) async throws {
-    let deliveries = Deliveries(CallbackOutcome(result, of: signIn))
+    let deliveries = Deliveries(CallbackOutcome(page, of: signIn))
     let listener = LoopbackListener(linger: linger, ownerOf: ownerOf) { deliveries.take($0) }
     let running = Task { try await listener.run() }
     do {

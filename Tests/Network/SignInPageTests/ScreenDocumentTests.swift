@@ -20,7 +20,7 @@ import Testing
         ]
         content.secondsLeft = 30
         content.lifetime = 600
-        content.complaint = .init(field: "password", sentence: "<script>")
+        content.complaint = (field: "password", sentence: "<script>")
         return content
     }
 
@@ -101,7 +101,7 @@ import Testing
         for screen in [Screen.signUp, .newPassword] {
             let first = html(screen)
             #expect(first.contains("At least 6 characters.") && first.contains("aria-describedby=\"password-rule\""))
-            let wrong = html(screen) { $0.complaint = .init(field: "password", sentence: "Too weak.") }
+            let wrong = html(screen) { $0.complaint = (field: "password", sentence: "Too weak.") }
             #expect(wrong.contains("aria-describedby=\"password-rule password-wrong\""))
         }
         let sent = html(.code) { content in

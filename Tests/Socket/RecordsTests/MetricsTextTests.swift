@@ -3,9 +3,11 @@ import Testing
 @testable import Records
 
 @Suite struct `The text of the metrics` {
-    private static let present = MetricsText.Present(
-        accounts: [("authenticated", 2), ("loading", 0)], pendingRevocations: [("work", 3)],
-        isVaultLocked: true, uptime: 7, audit: AuditLog.Health(failures: 1, lost: 2, waiting: 3))
+    private static func text(of metrics: Metrics) -> String {
+        MetricsText.text(
+            of: metrics, accounts: [("authenticated", 2), ("loading", 0)], pendingRevocations: [("work", 3)],
+            isVaultLocked: true, uptime: 7, audit: AuditLog.Health(failures: 1, lost: 2, waiting: 3))
+    }
 
     private static func full() -> Metrics {
         let metrics = Metrics()
@@ -24,7 +26,7 @@ import Testing
     }
 
     @Test(arguments: [Metrics(), full()]) func `is what Prometheus reads`(metrics: Metrics) throws {
-        let families = try PrometheusText.parse(MetricsText.text(of: metrics, Self.present))
+        let families = try PrometheusText.parse(Self.text(of: metrics))
         for family in families {
             #expect(family.name.hasPrefix("ringback_"))
             #expect((family.type == "counter") == family.name.hasSuffix("_total"))
@@ -36,7 +38,7 @@ import Testing
     }
 
     @Test func `says what was counted`() throws {
-        let families = try PrometheusText.parse(MetricsText.text(of: Self.full(), Self.present))
+        let families = try PrometheusText.parse(Self.text(of: Self.full()))
         func value(_ name: String, _ labels: [String: String] = [:]) -> Double? {
             families.flatMap(\.samples).first { $0.name == "ringback_\(name)" && $0.labels == labels }?.value
         }

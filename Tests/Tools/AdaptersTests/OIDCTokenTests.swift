@@ -4,7 +4,7 @@ import Testing
 
 /// What oidc-token 4.2.6 did with the same words, by hand and in `the real oidc-token` of the house tests.
 @Suite struct `The command line of oidc-token` {
-    private let facts = OIDCToken.Facts(token: "at.x-y", issuer: "https://id.example.org/", expiresAt: 1_795_388_040)
+    private let facts: OIDCToken.Facts = (token: "at.x-y", issuer: "https://id.example.org/", expiresAt: 1_795_388_040)
 
     private func answer(_ words: String) throws -> String {
         let arguments = words.split(separator: " ").map(String.init)
@@ -61,12 +61,12 @@ import Testing
 
     @Test(arguments: ["", "a b", "a\nb", "é", "a\u{7F}"]) func `a token that is none is not given`(token: String) throws
     {
-        let facts = OIDCToken.Facts(token: token, issuer: "https://id.example.org", expiresAt: nil)
+        let facts: OIDCToken.Facts = (token: token, issuer: "https://id.example.org", expiresAt: nil)
         #expect(throws: AdapterFailure.self) { try OIDCToken(["work"]).answer(facts) }
     }
 
     @Test func `a value with characters of a shell is quoted, and a missing expiry is 0`() throws {
-        let facts = OIDCToken.Facts(token: "a'$(b)", issuer: "https://id.example.org", expiresAt: nil)
+        let facts: OIDCToken.Facts = (token: "a'$(b)", issuer: "https://id.example.org", expiresAt: nil)
         let text = String(decoding: try OIDCToken(["-oA", "-eB", "work"]).answer(facts), as: UTF8.self)
         #expect(text == "A='a'\\''$(b)'; export A;\nB=0; export B;\n")
     }
@@ -87,7 +87,7 @@ import Testing
             example.head["account"].map { .name($0) } ?? example.head["issuer"].map { .issuer($0) }
         #expect(read.account == account && read.scope == example.head["scope"])
         #expect(read.audience == example.head["audience"] && read.minValid == example.head["min"].flatMap { Int($0) })
-        let facts = OIDCToken.Facts(token: "t0ken", issuer: "https://id.example.org", expiresAt: 1_800_000_000)
+        let facts: OIDCToken.Facts = (token: "t0ken", issuer: "https://id.example.org", expiresAt: 1_800_000_000)
         let answer = try #require(example.head["answer"]?.replacing("|", with: "\n"))
         #expect(String(decoding: try read.answer(facts), as: UTF8.self) == answer + "\n")
     }

@@ -142,7 +142,7 @@ struct PageConductor: Sendable {
         content.offers.signUp = !session.settings.signUpIsClosed
         if screen == .login { content.providers = session.links(own: provider.rules.oauthProvider) }
         if let complaint = state.complaint, let sentence = sentence(of: complaint, on: screen, in: language) {
-            content.complaint = .init(field: complaint.screen == screen ? complaint.field : nil, sentence: sentence)
+            content.complaint = (field: complaint.screen == screen ? complaint.field : nil, sentence: sentence)
             content.offersSwitch = complaint.cause == .otherUser && state.otherUser != nil
         }
         content.email = state.email

@@ -73,16 +73,16 @@ struct DemoBrowser {
             loopbackPort: url.port, isIPv6: url.isIPv6, deadline: .now + .seconds(30), interruption: interruption)
         let exchange = HTTPExchange(connection)
         var fields = [
-            HeaderField("Host", url.authority), HeaderField("User-Agent", "ringback-demo"),
-            HeaderField("Accept", "text/html, application/json"), HeaderField("Connection", "close"),
+            HTTPFields.Field("Host", url.authority), HTTPFields.Field("User-Agent", "ringback-demo"),
+            HTTPFields.Field("Accept", "text/html, application/json"), HTTPFields.Field("Connection", "close"),
         ]
         if let token {
-            fields.append(HeaderField("Authorization", "Bearer \(token)"))
+            fields.append(HTTPFields.Field("Authorization", "Bearer \(token)"))
         } else {
             // The headers that every browser sends when a user navigates to a page.
             fields += [
-                HeaderField("Sec-Fetch-Mode", "navigate"), HeaderField("Sec-Fetch-Dest", "document"),
-                HeaderField("Sec-Fetch-Site", "cross-site"),
+                HTTPFields.Field("Sec-Fetch-Mode", "navigate"), HTTPFields.Field("Sec-Fetch-Dest", "document"),
+                HTTPFields.Field("Sec-Fetch-Site", "cross-site"),
             ]
         }
         try exchange.send("GET", url.target, fields: fields, body: nil)

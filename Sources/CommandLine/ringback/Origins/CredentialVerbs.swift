@@ -456,7 +456,7 @@ struct OIDCTokenVerb: ParsableCommand {
         guard let token = answer[member]?.string, let issuer = answer["issuer"]?.string else {
             throw RingbackError(.badResponse, "The daemon's response has no “\(member)” or no “issuer”.")
         }
-        return OIDCToken.Facts(token: token, issuer: issuer, expiresAt: answer["expires_at"]?.integer)
+        return (token: token, issuer: issuer, expiresAt: answer["expires_at"]?.integer)
     }
 
     /// An issuer of oidc-agent ends with a slash, whatever the provider calls itself.

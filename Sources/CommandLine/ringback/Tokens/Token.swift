@@ -299,21 +299,23 @@ struct PrintedToken {
         }
     }
 
-    func fields() throws(RingbackError) -> [HeaderField] {
+    func fields() throws(RingbackError) -> [HTTPFields.Field] {
         switch source {
         case .session(let answer, _):
             let type = answer["token_type"]?.string ?? "Bearer"
             guard PrintedToken.isVisible(type) else {
                 throw RingbackError(.badResponse, "The token's type has characters that no type has.")
             }
-            return [HeaderField("Authorization", "\(type.lowercased() == "bearer" ? "Bearer" : type) \(try token)")]
+            return [
+                HTTPFields.Field("Authorization", "\(type.lowercased() == "bearer" ? "Bearer" : type) \(try token)")
+            ]
         case .origin(let credential, _):
-            var fields: [HeaderField] = []
+            var fields: [HTTPFields.Field] = []
             for line in credential.headers {
                 guard let end = line.firstRange(of: ": "), line.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else {
                     throw RingbackError(.badResponse, "The daemon's response has a header that is not one.")
                 }
-                fields.append(HeaderField(String(line[..<end.lowerBound]), String(line[end.upperBound...])))
+                fields.append(HTTPFields.Field(String(line[..<end.lowerBound]), String(line[end.upperBound...])))
             }
             return fields
         }

@@ -5,8 +5,23 @@ internal import LocalHTTP
 internal import RingbackBase
 internal import SignInPage
 
-enum Page: Sendable, Hashable, CaseIterable {
-    case done, failed, denied, expired, noted, outdated, refused, wrongIssuer
+/// What the browser is told at the end of its way.
+public enum Page: Sendable, Hashable, CaseIterable {
+    case done
+    /// The sign-in has ended without a session.
+    case failed
+    /// By the user or the provider.
+    case denied
+    /// The flow had expired before the callback came.
+    case expired
+    /// The first of two confirmations, for example when an email address is changed.
+    case noted
+    /// The link is of an older message; the flow waits for that in a newer one.
+    case outdated
+    /// The callback belongs to a pending flow and was refused. The flow keeps waiting.
+    case refused
+    /// Refused because of the issuer that it names or does not name.
+    case wrongIssuer
     /// A start address that was used already or has expired.
     case used
     /// For every request that is not a genuine callback. It does not tell whether a flow is pending.

@@ -111,7 +111,7 @@ struct HeadScanner {
     /// A token (RFC 9110 section 5.6.2) and the byte that ends it.
     mutating func token(_ bytes: Span<UInt8>, endingWith end: UInt8) throws(HeadError) -> String {
         let start = position
-        while position < bytes.count, HeadScanner.isToken(bytes[position]) { position += 1 }
+        while position < bytes.count, HTTPFields.isTokenByte(bytes[position]) { position += 1 }
         guard position > start else { throw .malformed }
         try expect(bytes, end)
         return text(bytes, start, position - 1)
@@ -195,19 +195,6 @@ struct HeadScanner {
     }
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-
-    private static func isToken(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"):
-            true
-        case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"),
-            UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."),
-            UInt8(ascii: "^"), UInt8(ascii: "_"), UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
-            true
-        default: false
-        }
-    }
 }
 
 /// The last few request heads to which the immediate handler responded. A program that requests the same token again

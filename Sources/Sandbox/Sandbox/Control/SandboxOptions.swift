@@ -49,7 +49,7 @@ public struct SandboxUser: Sendable, Equatable {
 }
 
 /// The algorithms an ID token can be signed with (RFC 7518 section 3.1, RFC 8037).
-public enum SandboxAlgorithm: String, Sendable, CaseIterable {
+public enum SandboxAlgorithm: String, Sendable, CaseIterable, SettingValue {
     case rs256 = "RS256"
     case ps256 = "PS256"
     case es256 = "ES256"
@@ -59,7 +59,7 @@ public enum SandboxAlgorithm: String, Sendable, CaseIterable {
 /// The switches of an issuer. Durations are seconds.
 public struct SandboxSettings: Sendable, Equatable {
     /// When a sign-in yields a refresh token.
-    public enum RefreshTokens: String, Sendable, CaseIterable {
+    public enum RefreshTokens: String, Sendable, CaseIterable, SettingValue {
         case always
         /// Only if the scope was asked for (OpenID Connect Core section 11).
         case offlineAccess = "offline_access"
@@ -69,22 +69,22 @@ public struct SandboxSettings: Sendable, Equatable {
     }
 
     /// Whether clients may, or must, push their authorization requests (RFC 9126).
-    public enum PushedRequests: String, Sendable, CaseIterable { case off, offered, required }
+    public enum PushedRequests: String, Sendable, CaseIterable, SettingValue { case off, offered, required }
 
     /// Whether tokens are bound to keys of clients (RFC 9449).
-    public enum Proofs: String, Sendable, CaseIterable { case off, offered, required }
+    public enum Proofs: String, Sendable, CaseIterable, SettingValue { case off, offered, required }
 
     /// What is bound. Refresh tokens are those of public clients.
-    public enum ProofBinding: String, Sendable, CaseIterable {
+    public enum ProofBinding: String, Sendable, CaseIterable, SettingValue {
         case all
         case refreshTokens = "refresh_tokens"
     }
 
     /// Whether proofs need a nonce: none, one that stays, or one that is good once.
-    public enum ProofNonces: String, Sendable, CaseIterable { case off, constant, once }
+    public enum ProofNonces: String, Sendable, CaseIterable, SettingValue { case off, constant, once }
 
     /// Whether clients may register themselves (RFC 7591): all, or those with the initial access token.
-    public enum Registration: String, Sendable, CaseIterable { case off, open, token }
+    public enum Registration: String, Sendable, CaseIterable, SettingValue { case off, open, token }
 
     public var accessTokenLifetime = 3_600
     public var idTokenLifetime = 3_600
@@ -149,16 +149,6 @@ public struct SandboxSettings: Sendable, Equatable {
         for endpoint in Endpoint.allCases { latency[endpoint.rawValue] = milliseconds }
     }
 }
-
-extension SandboxAlgorithm: SettingValue {}
-extension SandboxSettings.RefreshTokens: SettingValue {}
-extension SandboxSettings.PushedRequests: SettingValue {}
-extension SandboxSettings.Proofs: SettingValue {}
-extension SandboxSettings.ProofBinding: SettingValue {}
-extension SandboxSettings.ProofNonces: SettingValue {}
-extension SandboxSettings.Registration: SettingValue {}
-extension SandboxClient.Authentication: SettingValue {}
-extension SandboxClient.LoopbackRule: SettingValue {}
 
 extension SandboxSettings: NamedSettings {
     /// All but `auto_approve`, which depends on the users.

@@ -41,8 +41,7 @@ extension AuthorizationServer {
         let repeatsState = parameters.repeated.contains("state")
         let destination = AuthorizationDestination(
             redirectURI: redirectURI,
-            usesFormPost: parameters["response_mode"] == "form_post"
-                && !issuer.perturbations.take(.authorizeIgnoresResponseMode),
+            usesFormPost: parameters["response_mode"] == "form_post",
             state: repeatsState ? nil : parameters["state"])
         do {
             let interaction = try check(parameters, client, destination, at: now)

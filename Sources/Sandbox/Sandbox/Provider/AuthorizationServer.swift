@@ -101,16 +101,9 @@ extension AuthorizationServer {
     }
 
     /// The claims of an ID token that is valid now; nil if this issuer did not sign it, or no longer vouches for it.
-    mutating func claims(ofIDToken text: String, at now: Int) -> JSONObject? {
-        guard let token = JSONWebToken(parsing: text), let algorithm = token.algorithm,
-            let set = try? issuer.publishedKeys()
-        else { return nil }
-        let published = (set["keys"]?.array ?? []).filter { $0["use"] == "sig" }
-        let isSigned = published.compactMap { SandboxClient.keys(in: ["keys": [$0]])?.first }.contains {
-            token.isSigned(by: $0, algorithm)
-        }
-        guard isSigned, token.claims["iss"]?.string == issuer.name, let expiry = token.claims["exp"]?.integer,
-            now < expiry
+    func claims(ofIDToken text: String, at now: Int) -> JSONObject? {
+        guard let token = JSONWebToken(parsing: text), issuer.keys.haveSigned(token),
+            token.claims["iss"]?.string == issuer.name, let expiry = token.claims["exp"]?.integer, now < expiry
         else { return nil }
         return token.claims
     }

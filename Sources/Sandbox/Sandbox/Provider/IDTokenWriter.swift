@@ -128,19 +128,11 @@ struct SigningKeys {
         let key: PrivateKey
     }
 
-    private enum Kind: String, CaseIterable {
-        case rsa, ec, okp
-
-        init(_ algorithm: SandboxAlgorithm) {
-            switch algorithm {
-            case .rs256, .ps256: self = .rsa
-            case .es256: self = .ec
-            case .edDSA: self = .okp
-            }
-        }
-    }
-
-    private var current: [Kind: Key] = [:]
+    /// In the order in which they are published, with the beginnings of their ids.
+    private static let kinds: [(family: PrivateKey.Family, name: String)] = [
+        (.rsa2048, "rsa"), (.p256, "ec"), (.ed25519, "okp"),
+    ]
+    private var current: [PrivateKey.Family: Key] = [:]
     /// Still published, but no longer used.
     private var former: [Key] = []
     private var generation = 1
@@ -148,16 +140,22 @@ struct SigningKeys {
 
     /// The key that signs with the algorithm now. It is made when it is first needed, since an RSA key takes time.
     mutating func key(for algorithm: SandboxAlgorithm) throws -> Key {
-        let kind = Kind(algorithm)
-        if let key = current[kind] { return key }
-        let key = Key(id: "\(kind.rawValue)-\(generation)", key: try .generate(algorithm.signatureAlgorithm.family))
-        current[kind] = key
+        let family = algorithm.signatureAlgorithm.family
+        if let key = current[family] { return key }
+        let name = SigningKeys.kinds.first { $0.family == family }?.name ?? ""
+        let key = Key(id: "\(name)-\(generation)", key: try .generate(family))
+        current[family] = key
         return key
+    }
+
+    /// True for a token by one of the keys that are published.
+    func haveSigned(_ token: JSONWebToken) -> Bool {
+        (former + current.values).contains { token.isSigned(by: $0.key.publicKey, token.algorithm) }
     }
 
     /// Signs with new keys from now on. The old ones stay published, or are removed at once.
     mutating func rotate(keepsPublished: Bool) {
-        former = keepsPublished ? former + current.sorted { $0.key.rawValue < $1.key.rawValue }.map(\.value) : []
+        former = keepsPublished ? former + current.values.sorted { $0.id < $1.id } : []
         current = [:]
         generation += 1
     }
@@ -165,7 +163,7 @@ struct SigningKeys {
     /// The key set (RFC 7517): a key of each cheap kind, the algorithm's own, former ones, and the decoys first.
     mutating func published(for algorithm: SandboxAlgorithm, omitsIDs: Bool) throws -> JSONObject {
         for needed in [algorithm, .es256, .edDSA] { _ = try key(for: needed) }
-        let ours = (former + Kind.allCases.compactMap { current[$0] }).map { key in
+        let ours = (former + SigningKeys.kinds.compactMap { current[$0.family] }).map { key in
             // RSA keys name no `alg`: they sign with RS256 and PS256.
             let algorithms: [String: JSON] = ["EC": "ES256", "OKP": "EdDSA"]
             var members = key.key.publicKey.webKey

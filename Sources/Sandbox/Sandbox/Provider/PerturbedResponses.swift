@@ -48,10 +48,7 @@ struct Perturbation: Sendable {
     static let tokenDoesNotRotate = Perturbation(.decision, "token_does_not_rotate")
     /// The scope was not reduced, whatever was requested.
     static let tokenWholeScope = Perturbation(.decision, "token_whole_scope")
-    static let tokenInvalidTarget = Perturbation(.decision, "token_invalid_target")  // RFC 8707 section 2
     static let tokenOtherSubject = Perturbation(.decision, "token_other_subject")
-    /// The response comes in the query, whatever response mode was requested.
-    static let authorizeIgnoresResponseMode = Perturbation(.decision, "authorize_ignores_response_mode")
     // …-invalid-sig-rs256, …-es256
     static let idTokenWrongSignature = Perturbation(.decision, "id_token_wrong_signature")
     static let idTokenOtherAlgorithm = Perturbation(.decision, "id_token_other_algorithm")
@@ -91,7 +88,6 @@ struct Perturbation: Sendable {
             metadata["pushed_authorization_request_endpoint"] = ["https://id.example.org/par"]
             metadata["scopes_supported"] = "openid"
         },
-        authorizeIgnoresResponseMode,
         no("iss", .callback, "callback_no_iss"), append("1", to: "iss", .callback, "callback_wrong_iss"),
         no("state", .callback, "callback_no_state"), append("1", to: "state", .callback, "callback_wrong_state"),
         Perturbation(.callback, "callback_repeated_state") { callback in
@@ -114,7 +110,7 @@ struct Perturbation: Sendable {
             guard let scope = answer["scope"]?.string else { return }
             answer["scope"] = .string(scope.split(separator: " ").first.map(String.init) ?? "")
         },
-        no("scope", .token, "token_no_scope"), tokenWholeScope, tokenInvalidTarget, tokenOtherSubject,
+        no("scope", .token, "token_no_scope"), tokenWholeScope, tokenOtherSubject,
         Perturbation(.idTokenHeader, "id_token_alg_none") { header in  // …-idtoken-sig-none
             header["alg"] = "none"
             header["kid"] = JSON?.none

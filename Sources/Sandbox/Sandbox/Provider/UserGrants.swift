@@ -69,9 +69,6 @@ extension Issuer {
         let whole = grant.scopes ?? family.scopes
         let scopes = parameters.scopes ?? whole
         try require(scopes.allSatisfy(whole.contains), "invalid_scope", "scope is wider than what was granted")
-        if parameters["resource"] != nil, perturbations.take(.tokenInvalidTarget) {
-            throw OAuthError("invalid_target", "the resource is not known here")
-        }
         let refreshToken = rotate(token, grant, at: now)
         let isLess = settings.downscopesRefreshTokens && Set(scopes) != Set(family.scopes)
         let lasting = isLess ? scopes : grant.scopes

@@ -94,11 +94,6 @@ extension SupabaseUsers {
     }
 }
 
-extension SupabaseSettings.Configuration: SettingValue {}
-extension SupabaseSettings.RefreshTokens: SettingValue {}
-extension SupabaseSettings.Algorithm: SettingValue {}
-extension SupabaseSettings.Forgery: SettingValue {}
-
 extension SupabaseSettings: NamedSettings {
     static var all: [Setting<SupabaseSettings>] {
         [
@@ -129,7 +124,6 @@ extension SupabaseSettings: NamedSettings {
             },
             .init("upgrade", \.upgradePercentage) { try $0.integer(in: 0...100) },
             .init("token_hook", \.tokenHook),
-            .init("user_hook", \.userHook) { try $0.isNull ? nil : SupabaseError(userHook: $0) },
             .init("otp_length", \.otpLength) { try $0.integer(in: 6...10) },
             .init("passkey_rp_id", \.passkeyPartyID), .init("captcha", \.captcha),
             .init("sso_domains", \.ssoDomains) { domains in
@@ -153,12 +147,6 @@ extension SupabaseError: SettingValue, JSONConvertible {
         self.init(
             status, code ?? (status == 500 ? "unexpected_failure" : "unknown"),
             try member.optional("message")?.string() ?? "The hook did not agree.")
-    }
-
-    /// An error of the hook before a user is created: a status, a text, and no code unless it has one.
-    fileprivate init(userHook member: JSONObject.Member) throws {
-        try self.init(reading: member)
-        code = try member.optional("code")?.string() ?? ""
     }
 
     var jsonValue: JSON { .object(["status": status, "code": code, "message": message]) }

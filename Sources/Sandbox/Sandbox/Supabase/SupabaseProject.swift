@@ -168,12 +168,14 @@ struct SupabaseRoute {
 
 /// The settings of a dashboard; durations in seconds. **A** is a development server, **B** a strict project.
 struct SupabaseSettings: Equatable {
-    enum Configuration: String, CaseIterable { case a = "A", b = "B" }
+    enum Configuration: String, CaseIterable, SettingValue { case a = "A", b = "B" }
     /// `v0` tokens are those of very old servers. A server that issues other tokens no longer accepts them.
-    enum RefreshTokens: String, CaseIterable { case v0, v1, v2 }
-    enum Algorithm: String, CaseIterable { case hs256 = "HS256", es256 = "ES256", rs256 = "RS256", edDSA = "EdDSA" }
+    enum RefreshTokens: String, CaseIterable, SettingValue { case v0, v1, v2 }
+    enum Algorithm: String, CaseIterable, SettingValue {
+        case hs256 = "HS256", es256 = "ES256", rs256 = "RS256", edDSA = "EdDSA"
+    }
     /// Wrong signatures: by a key that the project does not publish, the same without a key id, or by another secret.
-    enum Forgery: String, CaseIterable { case key, nameless, secret }
+    enum Forgery: String, CaseIterable, SettingValue { case key, nameless, secret }
 
     var configuration = Configuration.a
     var autoconfirm = true
@@ -236,9 +238,6 @@ struct SupabaseSettings: Equatable {
     var captcha: String?
     /// The error of the hook that is asked before an access token is made; nil if there is no hook, or if it agrees.
     var tokenHook: SupabaseError?
-    /// The error of the hook that is asked before a user of an external provider is created. Without a code of its own
-    /// the redirect has an empty `error_code`, as the real server's.
-    var userHook: SupabaseError?
     var profileTrigger = true
 
     init(_ configuration: Configuration = .a) {

@@ -38,12 +38,12 @@ struct RecordResource: Resource {
         let views = await broker.accounts()
         let pending = await broker.pendingRevocations()
         let vault = broker.vault.status
-        let present = MetricsText.Present(
+        let text = MetricsText.text(
+            of: records.metrics,
             accounts: AccountState.allCases.map { state in (state.rawValue, views.count { $0.state == state }) },
             pendingRevocations: pending.sorted { $0.key < $1.key }.map { ($0.key.rawValue, $0.value) },
             isVaultLocked: vault.isLocked, database: vault.database.map { ($0.awaySeconds, $0.unsent) },
             uptime: api.uptime, audit: records.audit.health)
-        let text = MetricsText.text(of: records.metrics, present)
         let fields = HTTPFields([("Content-Type", MetricsText.mediaType), ("Cache-Control", "no-store")])
         return ServerResponse(status: 200, fields: fields, body: Array(text.utf8))
     }

@@ -1,15 +1,5 @@
 package import RingbackAPI
-internal import RingbackBase
-
-package struct HeaderField: Sendable, Equatable {
-    package let name: String
-    package let value: String
-
-    package init(_ name: String, _ value: String) {
-        self.name = name
-        self.value = value
-    }
-}
+package import RingbackBase
 
 /// One HTTP/1.1 request and its response over a connection of its own; ``HTTPResponseReader`` parses the bytes.
 package final class HTTPExchange {
@@ -19,13 +9,13 @@ package final class HTTPExchange {
 
     /// Sends a request. Field values must be free of line breaks; `Content-Length` is added where there is a body.
     package func send(
-        _ method: String, _ target: String, fields: [HeaderField], body: [UInt8]? = nil
+        _ method: String, _ target: String, fields: [HTTPFields.Field], body: [UInt8]? = nil
     ) throws(RingbackError) {
         // One write, so that a short request is one packet and one read for the server.
         try connection.send(HTTPExchange.bytes(method, target, fields: fields, body: body))
     }
 
-    static func bytes(_ method: String, _ target: String, fields: [HeaderField], body: [UInt8]? = nil) -> [UInt8] {
+    static func bytes(_ method: String, _ target: String, fields: [HTTPFields.Field], body: [UInt8]? = nil) -> [UInt8] {
         var head = "\(method) \(target) HTTP/1.1\r\n"
         for field in fields { head += "\(field.name): \(field.value)\r\n" }
         if let body { head += "Content-Length: \(body.count)\r\n" }
@@ -72,7 +62,7 @@ package final class HTTPExchange {
     package struct Head: Sendable {
         package let status: Int
         /// Names in lower case, in the order they came; values without the space around them.
-        package let fields: [HeaderField]
+        package let fields: [HTTPFields.Field]
         /// True for HTTP/1.1, false for HTTP/1.0.
         let isCurrent: Bool
 
@@ -84,7 +74,7 @@ package final class HTTPExchange {
         init(parsing bytes: ArraySlice<UInt8>) throws(RingbackError) {
             var rest = bytes
             (status, isCurrent) = try Head.status(Head.nextLine(of: &rest))
-            var fields: [HeaderField] = []
+            var fields: [HTTPFields.Field] = []
             while !rest.isEmpty { fields.append(try Head.field(Head.nextLine(of: &rest))) }
             self.fields = fields
         }
@@ -127,7 +117,7 @@ package final class HTTPExchange {
             return (status, minor == UInt8(ascii: "1"))
         }
 
-        private static func field(_ line: ArraySlice<UInt8>) throws(RingbackError) -> HeaderField {
+        private static func field(_ line: ArraySlice<UInt8>) throws(RingbackError) -> HTTPFields.Field {
             guard line.allSatisfy(isFieldByte) else {
                 throw RingbackError(.badResponse, "The server sent a header line with a control character.")
             }
@@ -139,7 +129,7 @@ package final class HTTPExchange {
             var value = line[name.endIndex...].dropFirst()
             while let byte = value.first, byte == 0x20 || byte == 0x09 { value = value.dropFirst() }
             while let byte = value.last, byte == 0x20 || byte == 0x09 { value = value.dropLast() }
-            return HeaderField(lowercased(name), String(decoding: value, as: UTF8.self))
+            return HTTPFields.Field(lowercased(name), String(decoding: value, as: UTF8.self))
         }
     }
 }

@@ -97,13 +97,7 @@ package final class SocketConnection {
     /// The bytes that are there, after a wait if there are none; empty at the end of the stream.
     package func receive() throws(RingbackError) -> [UInt8] {
         while true {
-            var failure: Int32 = 0
-            var count = 0
-            let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 16_384) { buffer, initialized in
-                count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, 0)
-                failure = errno
-                initialized = max(0, count)
-            }
+            let (bytes, count, failure) = Descriptor.receive(descriptor, atMost: 16_384)
             if count >= 0 { return bytes }
             switch failure {
             case EINTR: continue
@@ -125,13 +119,7 @@ package final class SocketConnection {
 
     /// The bytes that are there; empty if there are none, nil at the end of the stream.
     package func receiveSome(atMost limit: Int = 65_536) -> [UInt8]? {
-        var count = 0
-        var failure: Int32 = 0
-        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: limit) { buffer, initialized in
-            count = unsafe recv(descriptor, buffer.baseAddress, limit, Int32(MSG_DONTWAIT))
-            failure = errno
-            initialized = max(0, count)
-        }
+        let (bytes, count, failure) = Descriptor.receive(descriptor, atMost: limit, flags: Int32(MSG_DONTWAIT))
         if count > 0 { return bytes }
         return count < 0 && (failure == EAGAIN || failure == EINTR) ? [] : nil
     }
@@ -220,15 +208,12 @@ package final class SocketConnection {
 
 /// Where the daemon's socket is: never in a directory that others may write to, so that no shared one stands in for it.
 package enum SocketPlace {
-    /// - Parameter stated: the path the caller named, which goes before the environment.
+    /// - Parameters:
+    ///   - stated: the path the caller named, which goes before the environment.
+    ///   - logins: the directory in which systemd's logins have a directory for each user.
     /// - Throws: `no_daemon` if neither `RINGBACK_SOCK` nor `XDG_RUNTIME_DIR` says where, and `/run/user/UID` has none.
-    package static func path(stated: String? = nil) throws(RingbackError) -> String {
-        try path(stated: stated, environment: variable)
-    }
-
-    /// - Parameter logins: the directory in which systemd's logins have a directory for each user.
-    static func path(
-        stated: String?, environment: (String) -> String?, logins: String = "/run/user"
+    package static func path(
+        stated: String? = nil, environment: (String) -> String? = variable, logins: String = "/run/user"
     ) throws(RingbackError) -> String {
         if let stated, !stated.isEmpty { return stated }
         if let path = environment("RINGBACK_SOCK"), !path.isEmpty { return path }
@@ -365,7 +350,7 @@ extension BrokerCalls {
     package func request(
         _ endpoint: Endpoint, _ values: [String], body: JSON? = nil
     ) throws(RingbackError) -> [UInt8] {
-        let type = body.map { _ in [HeaderField("Content-Type", "application/json")] } ?? []
+        let type = body.map { _ in [HTTPFields.Field("Content-Type", "application/json")] } ?? []
         return HTTPExchange.bytes(
             endpoint.method.rawValue, try RequestTarget.of(endpoint, values), fields: fields + type,
             body: body?.serialized())

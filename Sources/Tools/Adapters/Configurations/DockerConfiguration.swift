@@ -28,9 +28,8 @@ public struct DockerConfiguration: Sendable, Equatable {
 
     /// The helper of each registry, in the file's order.
     public var helpers: [(registry: String, helper: String)] {
-        (JSONMembers(top: bytes)[DockerConfiguration.member].map { JSONMembers(bytes, at: $0.value.lowerBound) }?.all
-            ?? [])
-            .map { ($0.name, DockerConfiguration.text(bytes[$0.value])) }
+        let object = (try? JSON(parsing: bytes))?[DockerConfiguration.member]?.object
+        return (object?.members ?? []).map { ($0.name, $0.value.string ?? "") }
     }
 
     public var registries: [String] { helpers.filter { $0.helper == DockerConfiguration.helper }.map(\.registry) }
@@ -70,8 +69,6 @@ public struct DockerConfiguration: Sendable, Equatable {
         guard helpers.isEmpty else { return }
         JSONMembers(top: bytes).remove(DockerConfiguration.member, from: &bytes)
     }
-
-    private static func text(_ bytes: ArraySlice<UInt8>) -> String { (try? JSON(parsing: bytes))?.string ?? "" }
 }
 
 /// Where the members of an object are in a text that is known to be JSON.

@@ -17,11 +17,8 @@ public struct MessageRule: Sendable, Equatable {
         self.methods = methods ?? MessageRule.standard
     }
 
-    /// A message that may be sent.
-    public struct Judged: Sendable, Equatable {
-        public let message: Message
-        public let tool: String?
-    }
+    /// A message that may be sent, and the tool that it calls.
+    public typealias Judged = (message: Message, tool: String?)
 
     public struct Refusal: Error, Sendable, Equatable {
         public let sentence: String
@@ -88,7 +85,7 @@ public struct MessageRule: Sendable, Equatable {
         guard let message = try? Message(parsing: json.serialized()) else {
             throw Refusal("The message cannot be read.")
         }
-        return Judged(message: message, tool: tool)
+        return (message, tool)
     }
 
     /// A response to a request of the server calls no tool.

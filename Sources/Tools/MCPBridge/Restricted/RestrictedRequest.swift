@@ -1,7 +1,9 @@
+public import RingbackBase
+
 /// A request of an exposed socket's program, as it is sent to the server: every field is chosen here.
 public struct RestrictedRequest: Sendable, Equatable {
     public let method: String
-    public let fields: [RelayRequest.Field]
+    public let fields: [HTTPFields.Field]
     public let body: [UInt8]
     /// The request that waits for a response.
     public let id: MessageID?
@@ -22,7 +24,7 @@ public struct RestrictedRequest: Sendable, Equatable {
     public init(
         _ asked: RelayRequest, body: [UInt8], _ rule: MessageRule, _ ids: BoundIDs, _ parameters: ToolParameters
     ) throws(Refusal) {
-        var fields: [RelayRequest.Field] = []
+        var fields: [HTTPFields.Field] = []
         func field(_ name: String) -> String? { asked.fields.first { $0.name.lowercased() == name }?.value }
         if let bound = field("mcp-session-id") {
             guard let id = ids.unbind(bound, .session) else { throw .unknownSession }
@@ -63,7 +65,7 @@ public struct RestrictedRequest: Sendable, Equatable {
         id = judged.message.request
     }
 
-    private static func version(_ text: String?) -> RelayRequest.Field? {
+    private static func version(_ text: String?) -> HTTPFields.Field? {
         guard let text, (1...32).contains(text.utf8.count),
             text.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == UInt8(ascii: "-") })
         else { return nil }

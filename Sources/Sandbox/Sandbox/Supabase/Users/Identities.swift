@@ -68,7 +68,6 @@ extension SupabaseUsers {
             return known.id
         }
         try require(settings.allowsSignUp, 422, "signup_disabled", "Signups not allowed for this instance")
-        if let refusal = settings.userHook { throw refusal }
         var user = SupabaseUser(at: moment)
         user.isManaged = isManaged
         user.email = claims.email
