@@ -26,19 +26,12 @@ public struct TerminalKeys {
 
     /// True if the key, a letter, is among those that were pressed since the last call.
     public func wasPressed(_ letter: Character) -> Bool {
-        var entry = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
-        guard TerminalKeys.isInForeground, unsafe poll(&entry, 1, 0) == 1, entry.revents & Int16(POLLIN) != 0 else {
-            return false
-        }
-        var typed = [UInt8](repeating: 0, count: 256)
-        let count = unsafe read(0, &typed, typed.count)
-        return String(decoding: typed[..<max(0, count)], as: UTF8.self).lowercased().contains(letter)
+        String(decoding: Console.Stream.input.readTyped(), as: UTF8.self).lowercased().contains(letter)
     }
 
     /// The kernel stops a read in the background only at the terminal that controls the process.
     private static var isInForeground: Bool {
-        let group = tcgetpgrp(0)
-        return isatty(0) == 1 && (group < 0 || group == getpgrp())
+        Console.Stream.input.isTerminal && Console.Stream.input.isInForeground
     }
 }
 
