@@ -71,11 +71,7 @@ public enum Prompt {
         }
         var line: [UInt8] = []
         while line.count <= limit {
-            var entries = [
-                pollfd(fd: 0, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: interruption, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: other, events: Int16(POLLIN), revents: 0),
-            ]
+            var entries = [0, interruption, other].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             guard unsafe poll(&entries, 3, -1) >= 0 || errno == EINTR else { return nil }
             if entries[1].revents != 0 || entries[2].revents != 0 { return nil }
             guard entries[0].revents != 0 else { continue }
