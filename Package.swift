@@ -117,7 +117,7 @@ let package = Package(
         library("RingbackClient", ["RingbackAPI", "RingbackBase", "CLinux"]),
         library("Desktop", ["CLinux", "CSystemd", "COpenSSL", "Cryptography", "RingbackBase"]),
         library("PostgresClient", ["CPostgres", "CLinux", "RingbackBase"]),
-        library("Terminal"),
+        library("Terminal", ["RingbackBase"]),
         library("SchemeRegistration", ["RingbackBase"]),
         library("Records", ["CLinux", "RingbackBase"]),
         library("Adapters", ["RingbackBase"]),
@@ -240,7 +240,7 @@ let package = Package(
         ),
         tests("AdaptersTests", ["Adapters", "RingbackBase"]),
         tests("ConfinementTests", ["TestSupport", "Confinement", "CLinux"]),
-        tests("TerminalTests", ["Terminal"]),
+        tests("TerminalTests", ["RingbackBase", "Terminal"]),
         tests("MCPBridgeTests", ["MCPBridge", "RingbackBase", "Terminal"]),
         tests("SchemeRegistrationTests", ["SchemeRegistration", "RingbackBase"]),
         tests(

@@ -79,6 +79,35 @@ extension UInt8 {
     }
 }
 
+extension Unicode.Scalar {
+    /// The character has no other effect than to be visible.
+    package var isVisible: Bool {
+        if isASCII { return (0x20..<0x7F).contains(value) }
+        switch properties.generalCategory {
+        // Controls; format characters (bidi controls, zero-width, tags); line ends; characters without a glyph.
+        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: return false
+        // Spaces of unusual width.
+        case .spaceSeparator: return false
+        // Fillers, joiners and variation selectors have the category of letters or marks, but are invisible.
+        default: return !properties.isDefaultIgnorableCodePoint
+        }
+    }
+}
+
+extension String {
+    /// `[a-z0-9][a-z0-9._-]{0,63}`
+    package var isAccountName: Bool {
+        func isFirst(_ byte: UInt8) -> Bool { byte.isDigit || (0x61...0x7A).contains(byte) }
+        return utf8.count <= 64 && utf8.first.map(isFirst) == true
+            && utf8.allSatisfy { isFirst($0) || "._-".utf8.contains($0) }
+    }
+
+    /// Of a variable of the environment (POSIX, Base Definitions section 3.231).
+    package var isVariableName: Bool {
+        utf8.first?.isDigit == false && utf8.allSatisfy { $0.isLetterOrDigit || $0 == UInt8(ascii: "_") }
+    }
+}
+
 /// Text of servers that do not send what RFC 8259 section 8.1 requires: UTF-8 without a byte order mark.
 public enum UnicodeText {
     /// UTF-16 is known by its mark, or because one of the first two bytes is zero, which no JSON text and no form

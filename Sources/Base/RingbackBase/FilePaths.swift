@@ -10,11 +10,14 @@ public enum Path {
     }
 }
 
-/// What other users may do with a path. The raw values are words of the socket API.
-public enum PathTrouble: String, Sendable {
+/// What other users may do with a path. The raw values are those of `cause` in the socket API and in the report of
+/// `ringbackd --check-config`.
+public enum PathTrouble: String, Sendable, CaseIterable {
     case writableByOthers = "writable_by_others"
-    /// It has a secret.
+    /// A file with a secret.
     case readableByOthers = "readable_by_others"
+    /// A directory that only its owner may use.
+    case openToOthers = "open_to_others"
     /// It belongs neither to the user nor to root.
     case foreignOwner = "foreign_owner"
 }

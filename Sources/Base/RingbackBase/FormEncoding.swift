@@ -103,23 +103,18 @@ public enum FormEncoding {
     private static func decode(_ piece: ArraySlice<UInt8>) throws(Failure) -> String {
         var output: [UInt8] = []
         output.reserveCapacity(piece.count)
-        var index = piece.startIndex
-        while index < piece.endIndex {
-            let byte = piece[index]
+        var rest = piece
+        while let byte = rest.popFirst() {
             switch byte {
             case UInt8(ascii: "+"): output.append(0x20)
             case UInt8(ascii: "%"):
-                guard index + 2 < piece.endIndex, let high = piece[index + 1].hexValue,
-                    let low = piece[index + 2].hexValue
-                else { throw .malformed }
-                let decoded = high << 4 | low
-                guard decoded != 0 else { throw .malformed }
-                output.append(decoded)
-                index += 2
+                guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue, high | low != 0 else {
+                    throw .malformed
+                }
+                output.append(high << 4 | low)
             case 0...0x20, 0x7F...0xFF: throw .malformed
             default: output.append(byte)
             }
-            index += 1
         }
         guard let text = String(validating: output, as: UTF8.self) else { throw .malformed }
         return text

@@ -86,16 +86,7 @@ extension JSON {
     }
 
     /// The writer has already escaped ASCII controls.
-    private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
-        guard !scalar.isASCII else { return true }
-        let properties = scalar.properties
-        switch properties.generalCategory {
-        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator,
-            .spaceSeparator:
-            return false
-        default: return !properties.isDefaultIgnorableCodePoint
-        }
-    }
+    private static func isVisible(_ scalar: Unicode.Scalar) -> Bool { scalar.isASCII || scalar.isVisible }
 
     private static func escape(of unit: UInt16) -> String {
         let digits = String(unit, radix: 16)

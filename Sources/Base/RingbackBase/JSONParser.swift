@@ -53,6 +53,12 @@ private struct JSONParser {
         while let byte = current, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D { position += 1 }
     }
 
+    mutating func take(_ byte: UInt8) -> Bool {
+        guard current == byte else { return false }
+        position += 1
+        return true
+    }
+
     mutating func expect(_ byte: UInt8) throws(JSONError) {
         guard let found = current else { throw failure(.unexpectedEnd) }
         guard found == byte else { throw failure(.unexpectedCharacter) }
@@ -86,10 +92,7 @@ private struct JSONParser {
         var object = JSONObject()
         var names = MemberNames()
         skipSpace()
-        if current == UInt8(ascii: "}") {
-            position += 1
-            return object
-        }
+        if take(UInt8(ascii: "}")) { return object }
         while true {
             skipSpace()
             guard current == UInt8(ascii: "\"") else {
@@ -103,10 +106,7 @@ private struct JSONParser {
             skipSpace()
             object.members.append(.init(name, try parseValue(depth: depth)))
             skipSpace()
-            if current == UInt8(ascii: ",") {
-                position += 1
-                continue
-            }
+            if take(UInt8(ascii: ",")) { continue }
             try expect(UInt8(ascii: "}"))
             return object
         }
@@ -117,18 +117,12 @@ private struct JSONParser {
         try expect(UInt8(ascii: "["))
         var elements: [JSON] = []
         skipSpace()
-        if current == UInt8(ascii: "]") {
-            position += 1
-            return elements
-        }
+        if take(UInt8(ascii: "]")) { return elements }
         while true {
             skipSpace()
             elements.append(try parseValue(depth: depth))
             skipSpace()
-            if current == UInt8(ascii: ",") {
-                position += 1
-                continue
-            }
+            if take(UInt8(ascii: ",")) { continue }
             try expect(UInt8(ascii: "]"))
             return elements
         }
@@ -136,23 +130,21 @@ private struct JSONParser {
 
     mutating func parseNumber() throws(JSONError) -> JSON {
         let start = position
-        if current == UInt8(ascii: "-") { position += 1 }
+        _ = take(UInt8(ascii: "-"))
         let firstDigit = position
         skipDigits()
         let digits = position - firstDigit
         guard digits > 0, digits == 1 || bytes[firstDigit] != UInt8(ascii: "0") else { throw failure(.invalidNumber) }
         var isInteger = true
-        if current == UInt8(ascii: ".") {
+        if take(UInt8(ascii: ".")) {
             isInteger = false
-            position += 1
             let fraction = position
             skipDigits()
             guard position > fraction else { throw failure(.invalidNumber) }
         }
-        if let byte = current, byte == UInt8(ascii: "e") || byte == UInt8(ascii: "E") {
+        if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
             isInteger = false
-            position += 1
-            if let sign = current, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { position += 1 }
+            _ = take(UInt8(ascii: "+")) || take(UInt8(ascii: "-"))
             let exponent = position
             skipDigits()
             guard position > exponent else { throw failure(.invalidNumber) }
@@ -173,8 +165,7 @@ private struct JSONParser {
         try expect(UInt8(ascii: "\""))
         let start = position
         while let byte = current, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\"), byte >= 0x20 { position += 1 }
-        if current == UInt8(ascii: "\"") {
-            position += 1
+        if take(UInt8(ascii: "\"")) {
             return try text(of: bytes[start..<(position - 1)], at: start)
         }
         var unescaped = Array(bytes[start..<position])
@@ -219,10 +210,7 @@ private struct JSONParser {
     mutating func parseUnicodeEscape() throws(JSONError) -> Character {
         var value = try parseFourHexDigits()
         if (0xD800...0xDBFF).contains(value) {
-            guard current == UInt8(ascii: "\\") else { throw failure(.loneSurrogate) }
-            position += 1
-            guard current == UInt8(ascii: "u") else { throw failure(.loneSurrogate) }
-            position += 1
+            guard take(UInt8(ascii: "\\")), take(UInt8(ascii: "u")) else { throw failure(.loneSurrogate) }
             let low = try parseFourHexDigits()
             guard (0xDC00...0xDFFF).contains(low) else { throw failure(.loneSurrogate) }
             value = 0x10000 + ((value - 0xD800) << 10) + (low - 0xDC00)

@@ -23,16 +23,8 @@ public struct PageSettings: Sendable, Equatable {
         else { return false }
         // A wide gap would push the host, which stands beside the name, out of sight.
         guard !text.contains("  ") else { return false }
-        return scalars.allSatisfy { scalar in
-            // U+2800 is a letter of Braille without a dot.
-            guard !scalar.properties.isDefaultIgnorableCodePoint, scalar.value != 0x2800,
-                scalar == " " || !scalar.properties.isWhitespace
-            else { return false }
-            return switch scalar.properties.generalCategory {
-            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
-            default: true
-            }
-        }
+        // U+2800 is a letter of Braille without a dot.
+        return scalars.allSatisfy { $0.isVisible && $0.value != 0x2800 }
     }
 
     /// What an account is called where the host of its provider does not stand beside the name anyway. The drop-in of a

@@ -73,7 +73,6 @@ public enum Console {
 /// How a piece of text is emphasized.
 public enum Style: String, Sendable {
     case bold = "1"
-    case dim = "2"
     case red = "31"
     case green = "32"
     case yellow = "33"
@@ -97,6 +96,21 @@ public enum StandardStreams {
 }
 
 extension Console.Stream {
+    /// False for a process in the background, which the kernel would stop if it read from its terminal (SIGTTIN).
+    public var isInForeground: Bool {
+        let group = tcgetpgrp(rawValue)
+        return group < 0 || group == getpgrp()
+    }
+
+    /// What was typed there since it was read last; nothing in the background.
+    public func readTyped() -> [UInt8] {
+        var entry = pollfd(fd: rawValue, events: Int16(POLLIN), revents: 0)
+        guard isInForeground, unsafe poll(&entry, 1, 0) == 1, entry.revents & Int16(POLLIN) != 0 else { return [] }
+        var typed = [UInt8](repeating: 0, count: 256)
+        let count = unsafe read(rawValue, &typed, typed.count)
+        return Array(typed[..<max(0, count)])
+    }
+
     /// Nil if the stream is no terminal or does not report them.
     public var columns: Int? { size.map { Int($0.ws_col) } }
     public var rows: Int? { size.flatMap { $0.ws_row > 0 ? Int($0.ws_row) : nil } }

@@ -1,13 +1,6 @@
-/// What other users may do with a file or a directory. The raw values are those of `cause` in the socket API and in the
-/// report of `ringbackd --check-config`.
-public enum PathRemedy: String, Sendable, CaseIterable {
-    case writableByOthers = "writable_by_others"
-    /// A file with a secret.
-    case readableByOthers = "readable_by_others"
-    /// A directory that only its owner may use.
-    case openToOthers = "open_to_others"
-    case foreignOwner = "foreign_owner"
+public import RingbackBase
 
+extension PathTrouble {
     /// Makes the path safe. `user` is the uid that it must belong to.
     public func command(for path: String, user: UInt32) -> ShownCommand {
         switch self {

@@ -26,19 +26,12 @@ public struct TerminalKeys {
 
     /// True if the key, a letter, is among those that were pressed since the last call.
     public func wasPressed(_ letter: Character) -> Bool {
-        var entry = pollfd(fd: 0, events: Int16(POLLIN), revents: 0)
-        guard TerminalKeys.isInForeground, unsafe poll(&entry, 1, 0) == 1, entry.revents & Int16(POLLIN) != 0 else {
-            return false
-        }
-        var typed = [UInt8](repeating: 0, count: 256)
-        let count = unsafe read(0, &typed, typed.count)
-        return String(decoding: typed[..<max(0, count)], as: UTF8.self).lowercased().contains(letter)
+        String(decoding: Console.Stream.input.readTyped(), as: UTF8.self).lowercased().contains(letter)
     }
 
     /// The kernel stops a read in the background only at the terminal that controls the process.
     private static var isInForeground: Bool {
-        let group = tcgetpgrp(0)
-        return isatty(0) == 1 && (group < 0 || group == getpgrp())
+        Console.Stream.input.isTerminal && Console.Stream.input.isInForeground
     }
 }
 
@@ -78,11 +71,7 @@ public enum Prompt {
         }
         var line: [UInt8] = []
         while line.count <= limit {
-            var entries = [
-                pollfd(fd: 0, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: interruption, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: other, events: Int16(POLLIN), revents: 0),
-            ]
+            var entries = [0, interruption, other].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             guard unsafe poll(&entries, 3, -1) >= 0 || errno == EINTR else { return nil }
             if entries[1].revents != 0 || entries[2].revents != 0 { return nil }
             guard entries[0].revents != 0 else { continue }

@@ -1,3 +1,5 @@
+internal import RingbackBase
+
 /// Breaks lines that are wider than the terminal between words, where the terminal would break them anywhere.
 public enum TextWrap {
     /// Breaks every line that is wider than `columns`. A line that begins with a blank, and one with escape sequences,
@@ -212,24 +214,10 @@ public enum Sanitizer {
                 output.append("…")
                 break
             }
-            output.append(isVisible(scalar) ? scalar : replacement(of: scalar))
+            output.append(scalar.isVisible ? scalar : replacement(of: scalar))
             count += 1
         }
         return String(output)
-    }
-
-    /// The character has no other effect than to be visible.
-    public static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
-        if scalar.isASCII { return (0x20..<0x7F).contains(scalar.value) }
-        let properties = scalar.properties
-        switch properties.generalCategory {
-        // Controls; format characters (bidi controls, zero-width, tags); line ends; characters without a glyph.
-        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: return false
-        // Spaces of unusual width.
-        case .spaceSeparator: return false
-        // Fillers, joiners and variation selectors have the category of letters or marks, but are invisible.
-        default: return !properties.isDefaultIgnorableCodePoint
-        }
     }
 
     private static func replacement(of scalar: Unicode.Scalar) -> Unicode.Scalar {

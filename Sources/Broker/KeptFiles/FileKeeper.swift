@@ -1,5 +1,6 @@
 public import BrokerCore
 internal import Cryptography
+internal import RingbackBase
 public import SessionVault
 internal import Synchronization
 

@@ -3,21 +3,15 @@ public import BrokerCore
 internal import CLinux
 internal import Cryptography
 internal import Glibc
-internal import RingbackBase
+public import RingbackBase
 public import SessionVault
 
 /// A file in which an account's current token is kept, for programs that can only read a file. A value of the
 /// configuration.
 public struct KeptFile: Sendable, Equatable {
-    public enum Format: String, Sendable {
-        case token
-        case idToken = "id_token"
-        case header, netrc, env, json
-    }
-
     public let path: String
     public let account: AccountName
-    public let format: Format
+    public let format: TokenFileFormat
     /// Which of the session's access tokens.
     public var key = TokenKey.own
     /// How long after the sign-in the file is removed; nil if it is kept as long as the session.
@@ -28,7 +22,7 @@ public struct KeptFile: Sendable, Equatable {
     public var username = "oauth2"
     public var variable = "RINGBACK_TOKEN"
 
-    public init(path: String, account: AccountName, format: Format) {
+    public init(path: String, account: AccountName, format: TokenFileFormat) {
         self.path = path
         self.account = account
         self.format = format

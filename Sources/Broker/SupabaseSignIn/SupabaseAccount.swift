@@ -1,4 +1,5 @@
 public import BrokerCore
+internal import RingbackBase
 public import SupabaseAuth
 
 public struct SupabaseAccount: Sendable, Equatable {

@@ -159,7 +159,7 @@ public enum CredentialDescriptor {
             for index in buffer.indices { buffer[index] = 0 }
         }
         while true {
-            try wait(for: descriptor, until: now() + timeout)
+            try wait(for: descriptor, until: .now + .milliseconds(timeout))
             let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
             let code = errno
             if count < 0, code == EINTR || code == EAGAIN { continue }
@@ -171,20 +171,14 @@ public enum CredentialDescriptor {
         return Secret(bytes: ClientSecretFile.line(bytes))
     }
 
-    private static func wait(for descriptor: Int32, until end: Int) throws(Failure) {
+    private static func wait(for descriptor: Int32, until end: SuspendingClock.Instant) throws(Failure) {
         while true {
             var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            let ready = unsafe poll(&entry, 1, Int32(clamping: max(0, end - now())))
+            let left = max(0, (end - .now) / .milliseconds(1))
+            let ready = unsafe poll(&entry, 1, Int32(left.rounded(.up)))
             let code = errno
             if ready > 0 { return }
             guard ready < 0, code == EINTR else { throw .notClosed }
         }
-    }
-
-    /// In milliseconds.
-    private static func now() -> Int {
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int(time.tv_sec) * 1_000 + Int(time.tv_nsec) / 1_000_000
     }
 }

@@ -4,24 +4,24 @@ public import RingbackBase
 /// itself.
 public struct DaemonConfiguration: Sendable, Equatable {
     /// Sorted by name.
-    public let accounts: [AccountConfiguration]
-    public let vault: VaultConfiguration
+    public fileprivate(set) var accounts: [AccountConfiguration] = []
+    public fileprivate(set) var vault: VaultConfiguration
     /// `[network]`: the proxy of accounts without their own setting. Proxy variables of the environment are ignored.
-    public let proxy: HTTPProxy?
+    public fileprivate(set) var proxy: HTTPProxy?
     /// Sorted by name. An account's redirect URI with a custom scheme does not add an entry here.
-    public let schemes: [SchemeConfiguration]
+    public fileprivate(set) var schemes: [SchemeConfiguration] = []
     /// These three are in the order of the file.
-    public let exposes: [ExposeConfiguration]
-    public let origins: [OriginConfiguration]
-    public let keptFiles: [FileConfiguration]
+    public fileprivate(set) var exposes: [ExposeConfiguration] = []
+    public fileprivate(set) var origins: [OriginConfiguration] = []
+    public fileprivate(set) var keptFiles: [FileConfiguration] = []
     /// Sorted by name. `ringback run` reads them from the report; the daemon has no use for them.
-    public let runs: [RunConfiguration]
-    public let defaultAccount: DefaultAccount?
-    public let showsNotices: Bool
+    public fileprivate(set) var runs: [RunConfiguration] = []
+    public fileprivate(set) var defaultAccount: DefaultAccount?
+    public fileprivate(set) var showsNotices = true
     /// `[consent]`: of accounts without their own.
-    public let defaultConsent: ConsentMode
+    public fileprivate(set) var defaultConsent = ConsentMode.allow
     /// The files that were read, in order.
-    public let files: [String]
+    public fileprivate(set) var files: [String] = []
 
     public func consent(of account: AccountConfiguration) -> ConsentMode { account.consent ?? defaultConsent }
     public subscript(name: String) -> AccountConfiguration? { accounts.first { $0.name == name } }
@@ -31,32 +31,32 @@ public struct DaemonConfiguration: Sendable, Equatable {
     /// replaced as a whole. Throws all errors of all files. The default file may be missing; an explicitly named file
     /// must exist.
     public static func load(_ place: ConfigurationPlace) throws(ConfigurationErrors) -> DaemonConfiguration {
-        var loader = ConfigurationLoader(place: place)
+        var loader = ConfigurationLoader(place: place, read: DaemonConfiguration(vault: place.usualVault))
         for directory in place.dropInDirectories { loader.readDirectory(directory) }
-        if let candidate = place.candidate { loader.read(candidate, isDropIn: true) }
-        if let file = place.userFile { loader.read(file, isDropIn: false) }
+        if let candidate = place.candidate { loader.add(candidate, isDropIn: true) }
+        if let file = place.userFile { loader.add(file, isDropIn: false) }
         loader.checkExposes()
         if loader.errors.isEmpty {
             loader.errors =
-                OriginConfiguration.mistakes(in: loader.origins, accounts: loader.accounts)
-                + FileConfiguration.mistakes(in: loader.keptFiles, knowing: loader.accounts.keys)
-                + loader.runs.flatMap { $0.mistakes(knowing: loader.accounts.keys) }
+                OriginConfiguration.mistakes(in: loader.read.origins, accounts: loader.accounts)
+                + FileConfiguration.mistakes(in: loader.read.keptFiles, knowing: loader.accounts.keys)
+                + loader.read.runs.flatMap { $0.mistakes(knowing: loader.accounts.keys) }
         }
         if loader.errors.isEmpty { loader.errors = IDTokenAccountCheck.mistakes(in: loader.accounts) }
         if loader.errors.isEmpty { loader.errors = RedirectMixUpCheck.mistakes(in: loader.accounts) }
         if loader.errors.isEmpty {
-            loader.errors = loader.defaultAccount?.mistakes(knowing: loader.accounts.keys) ?? []
+            loader.errors = loader.read.defaultAccount?.mistakes(knowing: loader.accounts.keys) ?? []
         }
         if loader.errors.isEmpty { loader.errors = loader.showingDenied }
         guard loader.errors.isEmpty else { throw ConfigurationErrors(loader.errors) }
-        return DaemonConfiguration(
-            accounts: loader.accounts.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) },
-            vault: place.onlyVault ?? loader.vault, proxy: loader.proxy,
-            schemes: loader.schemes.values.sorted { $0.name < $1.name },
-            exposes: loader.exposes, origins: loader.origins, keptFiles: loader.keptFiles,
-            runs: loader.runs.sorted { $0.name < $1.name },
-            defaultAccount: loader.defaultAccount, showsNotices: loader.showsNotices,
-            defaultConsent: loader.defaultConsent, files: loader.files)
+        var configuration = loader.read
+        configuration.accounts = loader.accounts.values.sorted {
+            $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
+        }
+        configuration.schemes = loader.schemes.values.sorted { $0.name < $1.name }
+        configuration.runs.sort { $0.name < $1.name }
+        if let vault = place.onlyVault { configuration.vault = vault }
+        return configuration
     }
 
     /// Reports `[[expose]]` tables whose names are already used by exposed sockets that API requests created. A table
@@ -75,33 +75,20 @@ public struct DaemonConfiguration: Sendable, Equatable {
 /// Reads the files one after another; later ones override earlier ones.
 private struct ConfigurationLoader {
     let place: ConfigurationPlace
+    /// All but the accounts and the schemes.
+    var read: DaemonConfiguration
     var accounts: [String: AccountConfiguration] = [:]
     var schemes: [String: SchemeConfiguration] = [:]
-    var vault: VaultConfiguration
-    var proxy: HTTPProxy?
-    var exposes: [ExposeConfiguration] = []
-    var origins: [OriginConfiguration] = []
-    var keptFiles: [FileConfiguration] = []
-    var runs: [RunConfiguration] = []
-    var defaultAccount: DefaultAccount?
-    var showsNotices = true
-    var defaultConsent = ConsentMode.allow
     var errors: [ConfigurationError] = []
-    var files: [String] = []
-
-    init(place: ConfigurationPlace) {
-        self.place = place
-        vault = place.usualVault
-    }
 
     /// Tables that give the tokens of an account to programs that its `consent` keeps out.
     var showingDenied: [ConfigurationError] {
-        func isDenied(_ name: String) -> Bool { accounts[name].map { $0.consent ?? defaultConsent } == .deny }
+        func isDenied(_ name: String) -> Bool { accounts[name].map(read.consent) == .deny }
         func message(_ name: String) -> String { "\(name) has consent = \"deny\": remove this table, or the consent" }
-        let exposed = exposes.compactMap { expose in
+        let exposed = read.exposes.compactMap { expose in
             expose.accounts.first(where: isDenied).map { expose.mistake(message($0)) }
         }
-        let kept = keptFiles.filter { isDenied($0.account) }.map { file in
+        let kept = read.keptFiles.filter { isDenied($0.account) }.map { file in
             file.source.mistake("file", message(file.account))
         }
         return exposed + kept
@@ -110,7 +97,7 @@ private struct ConfigurationLoader {
     mutating func readDirectory(_ directory: String) {
         do throws(FileTrust.Failure) {
             for file in try FileTrust(user: place.user).files(in: directory, ending: ".toml") {
-                read(file, isDropIn: true)
+                add(file, isDropIn: true)
             }
         } catch {
             refuse(directory, error)
@@ -128,9 +115,9 @@ private struct ConfigurationLoader {
     /// Checks that each `[[expose]]` has a unique name and existing accounts. If there are other errors, accounts are
     /// not checked, because an account with an error would be reported as missing too.
     mutating func checkExposes() {
-        if errors.isEmpty { errors = exposes.flatMap { $0.mistakes(accounts) } }
+        if errors.isEmpty { errors = read.exposes.flatMap { $0.mistakes(accounts) } }
         var names: Set<String> = []
-        for (index, expose) in exposes.enumerated() {
+        for (index, expose) in read.exposes.enumerated() {
             let isTaken = !names.insert(expose.name).inserted
             let isTooMany = index >= ExposeConfiguration.most
             let message =
@@ -142,7 +129,7 @@ private struct ConfigurationLoader {
     }
 
     /// Reads one file. If it is rejected, the others are still checked.
-    mutating func read(_ file: String, isDropIn: Bool) {
+    mutating func add(_ file: String, isDropIn: Bool) {
         let content: FileTrust.Content
         do throws(FileTrust.Failure) {
             let path = place.draft?.original == file ? place.draft?.path : nil
@@ -151,7 +138,7 @@ private struct ConfigurationLoader {
             if isDropIn || place.isExplicit || error != .missing { refuse(file, error) }
             return
         }
-        files.append(file)
+        read.files.append(file)
         let document: TOMLDocument
         do throws(TOMLDocument.SyntaxError) {
             document = try TOMLDocument(parsing: content.bytes)
@@ -166,7 +153,7 @@ private struct ConfigurationLoader {
             SettingTable(path, node, place: place, isPrivateFile: content.isPrivate, check: check)
         }
         /// The tables of a key, by their names or numbers. Those with an error are left out.
-        func tables<Value>(_ key: String, _ read: (SettingTable) -> Value?) -> [Value] {
+        func tables<Value>(_ key: String, _ make: (SettingTable) -> Value?) -> [Value] {
             let nodes: [(String, TOMLDocument.Node)] =
                 switch root.node(key)?.value {
                 case .table(let members): members.map { ($0.key, $0.node) }
@@ -175,23 +162,23 @@ private struct ConfigurationLoader {
                 }
             return nodes.compactMap { name, node in
                 let before = check.errors.count
-                let value = read(table([key, name], node))
+                let value = make(table([key, name], node))
                 return check.errors.count == before ? value : nil
             }
         }
-        if let node = root.node("vault") { vault = VaultConfiguration.read(table(["vault"], node), over: vault) }
-        if let node = root.node("network") { proxy = ProxyReader(table: table(["network"], node)).read() }
+        if let node = root.node("vault") { read.vault = .read(table(["vault"], node), over: read.vault) }
+        if let node = root.node("network") { read.proxy = ProxyReader(table: table(["network"], node)).read() }
         if let name = root.string("default"), let line = root.node("default")?.line {
-            defaultAccount = DefaultAccount(name: name, source: ConfigurationSource(file: file, line: line))
+            read.defaultAccount = DefaultAccount(name: name, source: ConfigurationSource(file: file, line: line))
         }
-        if let mode: ConsentMode = root.table("consent")?.word("default") { defaultConsent = mode }
-        if let isEnabled = root.table("notifications")?.boolean("enabled") { showsNotices = isEnabled }
+        if let mode: ConsentMode = root.table("consent")?.word("default") { read.defaultConsent = mode }
+        if let isEnabled = root.table("notifications")?.boolean("enabled") { read.showsNotices = isEnabled }
         for account in tables("accounts", { AccountReader(table: $0).read() }) { accounts[account.name] = account }
         for scheme in tables("schemes", { SchemeConfiguration.read($0) }) { schemes[scheme.name] = scheme }
-        exposes += tables("expose") { ExposeReader(table: $0).read() }
-        origins += tables("origin") { OriginReader(table: $0).read() }
-        keptFiles += tables("file") { FileReader(table: $0).read() }
-        runs += tables("run") { RunReader(table: $0).read() }
+        read.exposes += tables("expose") { ExposeReader(table: $0).read() }
+        read.origins += tables("origin") { OriginReader(table: $0).read() }
+        read.keptFiles += tables("file") { FileReader(table: $0).read() }
+        read.runs += tables("run") { RunReader(table: $0).read() }
         errors += check.report
     }
 }

@@ -64,7 +64,7 @@ struct ExposeReader {
     func read() -> ExposeConfiguration {
         table.refuseMissing("name", "needs name: the socket is exposed/NAME.sock")
         return ExposeConfiguration(
-            name: table.text("name", AccountReader.nameRule, where: AccountReader.isName) ?? "",
+            name: table.text("name", AccountReader.nameRule, where: \.isAccountName) ?? "",
             accounts: readAccounts(), scopes: table.scopes(without: "; leave it out for no ceiling"),
             allowedUIDs: readUIDs(), lifetime: table.lifetime(atMost: ExposeConfiguration.longestLifetime),
             mcp: readMCP(), givesProofs: table.boolean("proof") ?? false, source: table.source)

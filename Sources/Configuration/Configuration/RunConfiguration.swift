@@ -54,12 +54,12 @@ struct RunReader {
     let table: SettingTable
 
     func read() -> RunConfiguration {
-        if !AccountReader.isName(table.name) { table.refuse(nil, "the name \(AccountReader.nameRule)") }
-        let accounts = texts("account", "is an account's name", where: AccountReader.isName)
+        if !table.name.isAccountName { table.refuse(nil, "the name \(AccountReader.nameRule)") }
+        let accounts = texts("account", "is an account's name", where: \.isAccountName)
         if accounts.isEmpty, !table.isMistaken("account") {
             table.refuse(anyOf: ["scope"], "limits the tokens of account, which is missing")
         }
-        let servers = texts("mcp", "is an account's name", where: AccountReader.isName)
+        let servers = texts("mcp", "is an account's name", where: \.isAccountName)
         if servers.isEmpty, !table.isMistaken("mcp") {
             table.refuse(anyOf: ["tool"], "is one of mcp, which is missing")
         }
@@ -78,7 +78,7 @@ struct RunReader {
             hasDisplay: table.boolean("display") ?? false,
             variables: texts(
                 "env", "begins with a letter or an underscore and goes on with letters, digits and underscores",
-                where: FileReader.isVariable),
+                where: \.isVariableName),
             source: table.source)
     }
 
@@ -114,7 +114,7 @@ struct RunReader {
 
     private func isRelayed(_ text: String) -> Bool {
         let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-        return parts.count == 2 && FileReader.isVariable(parts[0])
+        return parts.count == 2 && parts[0].isVariableName
     }
 
     private func isHome(_ name: String) -> Bool {

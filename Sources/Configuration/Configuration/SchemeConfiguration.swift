@@ -13,11 +13,8 @@ public struct SchemeConfiguration: Sendable, Equatable {
     public let displayName: String?
     public let source: ConfigurationSource
 
-    /// Stands for the link in the command.
-    static let placeholder = "{url}"
-
     /// True if the link is an argument of the command.
-    public var takesURL: Bool { command?.contains { $0.contains(SchemeConfiguration.placeholder) } == true }
+    public var takesURL: Bool { command?.contains { $0.contains(PageSettings.placeholder) } == true }
 
     /// What the handler is called. An app may have any name, so the scheme stands beside it.
     var label: String? { displayName.map { "\($0) (\(name):)" } }
@@ -48,27 +45,9 @@ extension SchemeConfiguration {
     static func read(_ table: SettingTable) -> SchemeConfiguration {
         let name = table.name
         if let mistake = mistake(inName: name) { table.refuse(nil, mistake) }
-        var command = table.strings("command")?.map(\.text)
-        if let written = table.strings("command") {
-            if let program = written.first {
-                if let found = table.place.path(program.text), !program.text.contains(placeholder) {
-                    command?[0] = found
-                } else {
-                    table.refuse(
-                        "command", program.node,
-                        "begins with a program: an absolute path, or one that begins with ~/; without {url}")
-                }
-            } else {
-                table.refuse("command", "must have a program, and may have arguments")
-            }
-            for (text, node) in written where text.utf8.contains(0) {
-                table.refuse("command", node, "an argument cannot have a NUL in it")
-            }
-            let places = written.dropFirst().reduce(0) { $0 + $1.text.ranges(of: placeholder).count }
-            if places > 1 { table.refuse("command", "{url} may occur only once") }
-        }
         return SchemeConfiguration(
-            name: name, command: command, displayName: table.displayName, source: table.source)
+            name: name, command: table.command("command", begins: "an absolute path", table.place.path),
+            displayName: table.displayName, source: table.source)
     }
 
     /// What is wrong with a scheme's name; nil if it is valid.

@@ -34,12 +34,7 @@ extension Account {
         oauth.responseMode = account.responseMode
         oauth.requiresIssuerInResponse = account.requiresIssuerInResponse
         oauth.asksConsentForOfflineAccess = account.asksConsentForOfflineAccess
-        oauth.pushedRequests =
-            switch account.pushedRequests {
-            case .automatic: .automatic
-            case .never: .never
-            case .required: .required
-            }
+        oauth.pushedRequests = account.pushedRequests
         oauth.dpop = account.dpop
         oauth.grant = ServiceGrant(account, secrets)
         // A registration is found by what the account is bound to, which is complete only now.
@@ -229,7 +224,7 @@ extension Origin {
             headers = headers.map { $0.setting("api_key", to: key.revealed()) }
         }
         self.init(
-            origin.rule, account: name, kind: origin.kind == .idToken ? .idToken : .accessToken,
+            origin.rule, account: name, kind: origin.kind,
             key: TokenKey(scopes: origin.scopes, audience: origin.audience, resource: origin.resource),
             username: origin.username, headers: headers, allowed: origin.allowed)
     }

@@ -53,10 +53,8 @@ final class KeptFiles: Service, Sendable {
 extension KeptFile {
     /// A table `[[file]]`. Nil for a name that the configuration would have refused.
     init?(_ file: FileConfiguration) {
-        guard let account = AccountName(file.account), let format = Format(rawValue: file.format.rawValue) else {
-            return nil
-        }
-        self.init(path: file.path, account: account, format: format)
+        guard let account = AccountName(file.account) else { return nil }
+        self.init(path: file.path, account: account, format: file.format)
         key = TokenKey(scopes: file.scopes, audience: file.audience)
         lifetime = file.lifetime.map { .seconds($0) }
         isDiskAllowed = file.isDiskAllowed

@@ -170,9 +170,8 @@ enum StartAdvice {
     /// One line for each mistake, with the command that mends it.
     static func text(_ errors: [ConfigurationError]) -> String {
         errors.map { error in
-            guard case .unsafe(let unsafe)? = error.cause, let remedy = PathRemedy(rawValue: unsafe.trouble.rawValue)
-            else { return error.description }
-            return "\(error): \(shown: remedy.command(for: unsafe.path, user: geteuid()))"
+            guard case .unsafe(let unsafe)? = error.cause else { return error.description }
+            return "\(error): \(shown: unsafe.trouble.command(for: unsafe.path, user: geteuid()))"
         }.joined(separator: "\n")
     }
 

@@ -91,7 +91,7 @@ extension Places {
 
 struct PlaceError: Error {
     enum Step {
-        case remedy(PathRemedy, String)
+        case remedy(PathTrouble, String)
         /// The user's runtime directory lasts only as long as a login.
         case linger
         /// The runtime directory is another user's.

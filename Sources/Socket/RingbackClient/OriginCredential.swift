@@ -1,4 +1,4 @@
-package import RingbackAPI
+internal import RingbackAPI
 package import RingbackBase
 
 /// What a tool sends to a server, by the table of origins. Its descriptions and reflection leave the token out.

@@ -1,3 +1,4 @@
+import RingbackBase
 import Terminal
 import Testing
 
@@ -6,8 +7,8 @@ import Testing
         arguments: [
             (.writableByOthers, "chmod go-w /a/b-1.toml"), (.readableByOthers, "chmod 600 /a/b-1.toml"),
             (.openToOthers, "chmod 700 /a/b-1.toml"), (.foreignOwner, "chown 1000 /a/b-1.toml"),
-        ] as [(PathRemedy, String)])
-    func `is a command`(remedy: PathRemedy, command: String) {
+        ] as [(PathTrouble, String)])
+    func `is a command`(remedy: PathTrouble, command: String) {
         #expect(remedy.command(for: "/a/b-1.toml", user: 1_000).description == command)
     }
 

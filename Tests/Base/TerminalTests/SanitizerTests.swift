@@ -1,3 +1,4 @@
+import RingbackBase
 import Testing
 
 @testable import Terminal
@@ -18,7 +19,7 @@ import Testing
             guard let scalar = Unicode.Scalar(value) else { continue }
             for pattern in patterns {
                 let line = Sanitizer.line(pattern(String(Character(scalar))))
-                #expect(line.unicodeScalars.allSatisfy { Sanitizer.isVisible($0) }, "U+\(String(value, radix: 16))")
+                #expect(line.unicodeScalars.allSatisfy { $0.isVisible }, "U+\(String(value, radix: 16))")
                 #expect(!line.unicodeScalars.contains(scalar))
                 texts += 1
             }

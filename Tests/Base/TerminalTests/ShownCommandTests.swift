@@ -1,4 +1,5 @@
 import Glibc
+import RingbackBase
 import Terminal
 import Testing
 
@@ -45,7 +46,7 @@ private func arguments(of command: ShownCommand, named program: String = "ringba
     ])
     func `has no character that a terminal or a reader takes for something else`(value: String) {
         let text = ShownCommand("ringback login \(value) --scopes=\(value)").description
-        #expect(text.unicodeScalars.allSatisfy(Sanitizer.isVisible) && text.contains("?"))
+        #expect(text.unicodeScalars.allSatisfy { $0.isVisible } && text.contains("?"))
     }
 
     @Test func `is one word for each value in a sentence and in another command`() {

@@ -120,7 +120,7 @@ import Testing
     @Test func `has one token for everything`() async throws {
         let house = try await SupabaseHouse.signedIn()
         for (key, kind) in [
-            (TokenKey(scopes: ["read"]), SessionQuery.Kind.accessToken), (TokenKey(audience: "x"), .accessToken),
+            (TokenKey(scopes: ["read"]), TokenKind.accessToken), (TokenKey(audience: "x"), .accessToken),
             (TokenKey(resource: "https://x"), .accessToken), (.own, .idToken),
         ] {
             var query = SessionQuery()

@@ -59,7 +59,6 @@ import Testing
         #expect(work.redirectURIsToRegister == ["http://127.0.0.1:{port}/callback/work"])
         #expect(work.redirect.uri(port: 4711) == "http://127.0.0.1:4711/callback/work")
         #expect(work.flowTimeout == .seconds(600))
-        #expect(work.policy == .sameUID)
 
         let mail = try #require(configuration["mail"])
         #expect(mail.provider == .preset(.google))

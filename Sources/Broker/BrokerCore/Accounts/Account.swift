@@ -5,15 +5,8 @@ public struct AccountName: Hashable, Sendable, Comparable, CustomStringConvertib
     public let rawValue: String
 
     public init?(_ text: String) {
-        let bytes = text.utf8
-        guard let first = bytes.first, bytes.count <= 64, AccountName.isAlphanumeric(first),
-            bytes.allSatisfy({ AccountName.isAlphanumeric($0) || "._-".utf8.contains($0) })
-        else { return nil }
+        guard text.isAccountName else { return nil }
         rawValue = text
-    }
-
-    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
-        (byte >= 0x61 && byte <= 0x7A) || (byte >= 0x30 && byte <= 0x39)
     }
 
     public var description: String { rawValue }

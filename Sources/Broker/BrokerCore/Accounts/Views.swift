@@ -50,10 +50,8 @@ public struct AccountView: Sendable {
 
 /// Which token of a session a caller requests.
 public struct SessionQuery: Sendable {
-    public enum Kind: Sendable { case accessToken, idToken }
-
     public var key: TokenKey
-    public var kind: Kind
+    public var kind: TokenKind
     /// How long the token is to be valid at least; nil if the caller named no time.
     public var minValid: Duration?
     public var timeout: Duration = .seconds(30)
@@ -63,7 +61,7 @@ public struct SessionQuery: Sendable {
     /// Limits the requests to the provider that this caller may cause; nil at the daemon's own socket.
     public var allowance: Allowance?
 
-    public init(key: TokenKey = .own, kind: Kind = .accessToken, minValid: Duration? = nil) {
+    public init(key: TokenKey = .own, kind: TokenKind = .accessToken, minValid: Duration? = nil) {
         self.key = key
         self.kind = kind
         self.minValid = minValid

@@ -156,7 +156,7 @@ public final class OriginRegistry: Sendable {
 public struct Origin: Sendable, Equatable {
     public let rule: OriginRule
     public let account: AccountName
-    public let kind: SessionQuery.Kind
+    public let kind: TokenKind
     public let key: TokenKey
     /// Nil for the one in the tool's request.
     public let username: String?
@@ -166,7 +166,7 @@ public struct Origin: Sendable, Equatable {
     public let allowed: ConnectionSettings
 
     public init(
-        _ rule: OriginRule, account: AccountName, kind: SessionQuery.Kind = .accessToken, key: TokenKey = .own,
+        _ rule: OriginRule, account: AccountName, kind: TokenKind = .accessToken, key: TokenKey = .own,
         username: String? = nil, headers: [OriginHeader] = [.usual], allowed: ConnectionSettings = ConnectionSettings()
     ) {
         self.rule = rule

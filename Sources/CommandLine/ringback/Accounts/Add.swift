@@ -66,16 +66,15 @@ struct AccountAdd: DaemonVerb, AccountNaming {
     /// Reads the secret, and asks for what is missing. True if it has shown the redirect URIs to enter at the provider.
     private mutating func readMissing() throws -> Bool {
         guard asks || description.clientSecretFD != nil else { return false }
-        let interruption = try Signals.interruption()
+        try Signals.interruption()
         if let descriptor = description.clientSecretFD {
-            description.clientSecret = try SecretInput(interruption: interruption)
-                .read("client secret", from: descriptor)
+            description.clientSecret = try SecretInput.read("client secret", from: descriptor)
         }
         guard asks else { return false }
         let report = try ConfigurationCheck.run(config: config.path)
         var conversation = AccountConversation(
-            add: self, calls: try daemon.calls(interruption),
-            questions: Questions(interruption: interruption, ending: "No account was added."))
+            add: self, calls: try daemon.interruptibleCalls(),
+            questions: Questions(ending: "No account was added."))
         try conversation.run(report.names("accounts"))
         self = conversation.add
         // The conversation has asked the provider already, if that was possible.

@@ -91,12 +91,11 @@ struct ConfigCheck: ParsableCommand {
 /// The daemon's own check of the configuration, as a program: there is one reader of TOML, and no daemon has to run.
 enum ConfigurationCheck {
     static func run(config: String?, candidate: AccountFile? = nil) throws(RingbackError) -> JSON {
-        guard let candidate else {
-            return try run(config, [], onMistakes: "The configuration has mistakes; nothing is added to it.")
-        }
-        return try run(
-            config, ["--candidate", candidate.candidate.path],
-            onMistakes: "The account would not work; nothing is written.", candidate)
+        try run(
+            config, candidate.map { ["--candidate", $0.candidate.path] } ?? [],
+            onMistakes: candidate == nil
+                ? "The configuration has mistakes; nothing is added to it."
+                : "The account would not work; nothing is written.", candidate)
     }
 
     /// The same, with a draft in the place of one file: of the configuration file, or of a drop-in.

@@ -143,7 +143,7 @@ struct AccountConversation {
                 asked = draft.text(for: add.name)
                 return Output.note("The provider responds.", after: .good)
             } catch {
-                guard let choice, error.kind != .cancelled, !questions.interruption.isInterrupted else {
+                guard let choice, error.kind != .cancelled, !Signals.isInterrupted else {
                     throw error.kind == .cancelled ? RingbackError(.cancelled, questions.ending) : error
                 }
                 show(error)
@@ -238,7 +238,7 @@ struct AccountConversation {
                 isRefused = found.refusesClient
                 throw error
             } catch {
-                if questions.interruption.isInterrupted { throw RingbackError(.cancelled, questions.ending) }
+                if Signals.isInterrupted { throw RingbackError(.cancelled, questions.ending) }
                 guard error.kind == .invalidConfiguration else { throw error }
                 show(error)
                 (isGiven, former) = (false, description.clientID)

@@ -7,7 +7,6 @@ import Terminal
 struct RegisteredAccount {
     let clientID: String
     let authentication: String
-    let hasSecret: Bool
     let document: JSON
 
     init(reading document: JSON) throws(RingbackError) {
@@ -16,10 +15,10 @@ struct RegisteredAccount {
         else { throw RingbackError(.badResponse, "The daemon's response to the registration has no client_id.") }
         self.clientID = clientID
         self.authentication = authentication
-        hasSecret = document.isTrue("client_secret_registered")
         self.document = document
     }
 
+    var hasSecret: Bool { document.isTrue("client_secret_registered") }
     var scopes: [String] { document.text("scopes").split(separator: " ").map(String.init) }
     var redirectURIs: [String] { document.texts("redirect_uris") }
     var requestedRedirectURIs: [String] { document.texts("redirect_uris_requested") }
@@ -114,8 +113,7 @@ struct AccountRegistration: ParsableArguments {
 
     private func readToken() throws(RingbackError) -> String? {
         guard let initialAccessTokenFD else { return nil }
-        let input = SecretInput(interruption: try Signals.interruption())
-        guard let token = try input.readOptional("initial access token", from: initialAccessTokenFD) else {
+        guard let token = try SecretInput.readOptional("initial access token", from: initialAccessTokenFD) else {
             throw RingbackError(.cancelled, "No initial access token was read. Nothing was registered.")
         }
         guard token.utf8.count <= 8_192, token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {

@@ -129,9 +129,7 @@ struct AccountSource {
 
 extension BrokerCalls {
     func accounts() throws(RingbackError) -> [Account] {
-        var accounts: [Account] = []
-        for document in try call(.listAccounts).list("accounts") { accounts.append(try Account(reading: document)) }
-        return accounts
+        try call(.listAccounts).list("accounts").map(Account.init(reading:))
     }
 
     /// Without a daemon there is nothing to do.
@@ -165,8 +163,7 @@ struct AccountChoice {
     let verb: String
     let calls: BrokerCalls
     var needsUser = false
-    /// Asks on a terminal; ends the wait.
-    var interruption: Interruption?
+    var asksOnTerminal = false
 
     static func name(_ stated: String?, for verb: String, _ daemon: DaemonOptions) throws(RingbackError) -> String {
         if let stated { return stated }
@@ -179,7 +176,7 @@ struct AccountChoice {
         guard let first = accounts.first else { throw RingbackError(AccountChoice.kind, AccountAdd.noneYet) }
         if accounts.count == 1 { return first.name }
         if let account = accounts.first(where: \.isDefault) { return account.name }
-        guard let interruption, Questions.arePossible else {
+        guard asksOnTerminal, Questions.arePossible else {
             let more = accounts.count > AccountChoice.most ? ", …" : ""
             let names = accounts.prefix(AccountChoice.most).map { Sanitizer.line($0.name) }.joined(separator: ", ")
             throw RingbackError(
@@ -187,12 +184,12 @@ struct AccountChoice {
                 "There are several accounts: \(names)\(more). Usage: \(shown: "ringback \(verb) ACCOUNT"), or choose a "
                     + "default with: ringback use ACCOUNT")
         }
-        return try ask(accounts, interruption)
+        return try ask(accounts)
     }
 
     private static let most = 20
 
-    private func ask(_ accounts: [Account], _ interruption: Interruption) throws(RingbackError) -> String {
+    private func ask(_ accounts: [Account]) throws(RingbackError) -> String {
         let width = accounts.map(\.name.utf8.count).max() ?? 0
         Output.note("Which account?")
         for (index, account) in accounts.enumerated() {
@@ -201,7 +198,7 @@ struct AccountChoice {
             let state = account.stateText() + (account.state.hasSession ? who : "")
             Output.note("  \(number)  \(account.name.padded(to: width))  \(state)")
         }
-        let questions = Questions(interruption: interruption, ending: "No account was chosen.")
+        let questions = Questions(ending: "No account was chosen.")
         while true {
             let line = try questions.line("Number or name: ")
             let number = Int(line).map { $0 - 1 }

@@ -24,33 +24,26 @@ struct ConsentReview: DaemonVerb {
     private static let answers: [(label: String, body: JSONObject?)] = [
         ("Allow once", ["decision": "allow", "remember": "once"]),
         ("Allow until this terminal or application ends", ["decision": "allow", "remember": "session"]),
+        // Where nobody but root can change the file.
+        ("Allow always", ["decision": "allow", "remember": "always"]),
         ("Deny", ["decision": "deny"]), ("Answer later", nil),
     ]
-    /// Where nobody but root can change the file.
-    private static let always: (label: String, body: JSONObject?) = (
-        "Allow always", ["decision": "allow", "remember": "always"]
-    )
 
     func run() throws {
-        let interruption = try Signals.interruption()
-        let calls = try daemon.calls(interruption)
+        let calls = try daemon.interruptibleCalls()
         let open = try calls.call(.listConsentQuestions).list("consents")
         guard !json.isWanted, Questions.arePossible, !open.isEmpty else {
             return try ConsentList.show(calls, json)
         }
-        let questions = Questions(interruption: interruption, ending: "The question stays open.")
+        let questions = Questions(ending: "The question stays open.")
         for question in open {
             Output.note(ConsentList.sentence(question))
             let isChangeable = question["program"]?.isTrue("changeable") ?? true
-            let answers =
-                ConsentReview.answers[..<2] + (isChangeable ? [] : [ConsentReview.always])
-                + ConsentReview.answers[2...]
+            let answers = ConsentReview.answers.filter { !isChangeable || $0.body?["remember"] != "always" }
             let choice = try questions.choose("Your answer", among: answers.map(\.label))
-            guard let body = Array(answers)[choice].body else { continue }
-            guard
-                try ignoring(
-                    .notFound, call: calls.call(.answerConsent, [question.text("id")], body: .object(body))) != nil
-            else {
+            guard let body = answers[choice].body else { continue }
+            let id = question.text("id")
+            guard try ignoring(.notFound, call: calls.call(.answerConsent, [id], body: .object(body))) != nil else {
                 Output.note("The program does not wait any more. Nothing was decided.")
                 continue
             }

@@ -22,8 +22,7 @@ struct Events: AccountNaming {
         do throws(RingbackError) {
             // The name is checked first, so that an impossible one gets its own error.
             if let account { try RequestTarget.checkAccount(account) }
-            let events = try daemon.calls(try Signals.interruption()).openEvents(
-                account: account, isTelemetry: telemetry)
+            let events = try daemon.interruptibleCalls().openEvents(account: account, isTelemetry: telemetry)
             while let event = try events.next() { try show(event) }
         } catch {
             if error.kind == .cancelled { return }

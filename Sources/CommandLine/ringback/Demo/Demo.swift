@@ -18,10 +18,9 @@ struct Demo: ParsableCommand {
     func run() throws {
         var setup: DemoSetup?
         do throws(RingbackError) {
-            let interruption = try Signals.interruption()
-            let made = try DemoSetup(interruption)
+            let made = try DemoSetup()
             setup = made
-            try DemoWalk(setup: made, interruption: interruption).run(keep: keep)
+            try DemoWalk(setup: made).run(keep: keep)
             if keep {
                 showWhatToTry(made)
             } else {
@@ -56,7 +55,7 @@ struct Demo: ParsableCommand {
 }
 
 /// What a browser does in a sign-in: it loads pages on loopback and follows redirects one by one.
-struct DemoBrowser {
+enum DemoBrowser {
     struct Page {
         let url: LoopbackURL
         let head: HTTPExchange.Head
@@ -66,11 +65,10 @@ struct DemoBrowser {
         var destination: LoopbackURL? { head.field("location").flatMap { url.following($0) } }
     }
 
-    let interruption: Interruption
-
-    func load(_ url: LoopbackURL, token: String? = nil) throws(RingbackError) -> Page {
+    static func load(_ url: LoopbackURL, token: String? = nil) throws(RingbackError) -> Page {
         let connection = try SocketConnection(
-            loopbackPort: url.port, isIPv6: url.isIPv6, deadline: .now + .seconds(30), interruption: interruption)
+            loopbackPort: url.port, isIPv6: url.isIPv6, deadline: .now + .seconds(30),
+            interruption: try Signals.interruption())
         let exchange = HTTPExchange(connection)
         var fields = [
             HTTPFields.Field("Host", url.authority), HTTPFields.Field("User-Agent", "ringback-demo"),
@@ -96,14 +94,10 @@ final class DemoWalk {
     private static let user = "alice"
 
     private let setup: DemoSetup
-    private let browser: DemoBrowser
     private var calls: BrokerCalls { setup.calls }
     private var steps = 0
 
-    init(setup: DemoSetup, interruption: Interruption) {
-        self.setup = setup
-        browser = DemoBrowser(interruption: interruption)
-    }
+    init(setup: DemoSetup) { self.setup = setup }
 
     func run(keep: Bool) throws(RingbackError) {
         let issuer = try startBoth()
@@ -154,7 +148,7 @@ final class DemoWalk {
         step("The browser signs in as \(DemoWalk.user)")
         let url = try require(flow.authorizationURL.flatMap { LoopbackURL($0) }, "the flow has a page to open")
         // The sandbox signs its one user in without a page.
-        let answer = try browser.load(url)
+        let answer = try DemoBrowser.load(url)
         try check([302, 303].contains(answer.status), "the provider sends the browser back")
         let callback = try require(answer.destination, "to an address on loopback")
         try check(
@@ -169,11 +163,11 @@ final class DemoWalk {
 
     private func deliver(_ callback: LoopbackURL, _ flow: Flow) throws(RingbackError) {
         step("The callback comes back")
-        let answer = try browser.load(callback)
+        let answer = try DemoBrowser.load(callback)
         try check(answer.status == 303, "the daemon accepts it, exchanges the code and responds with 303")
         let done = try require(answer.destination, "to a page of its own")
         try check(done.target.hasPrefix("/done/"), "which is below /done: its URL has no code")
-        let page = try browser.load(done)
+        let page = try DemoBrowser.load(done)
         let policy = page.head.field("content-security-policy") ?? ""
         try check(page.status == 200 && policy.contains("default-src 'none'"), "the page may load and run nothing")
         let (ended, _) = try calls.wait(forFlow: flow.id)
@@ -242,7 +236,7 @@ final class DemoWalk {
 
     private func fetchJSON(_ url: String, token: String?) throws(RingbackError) -> JSON {
         let place = try require(LoopbackURL(url), "an address on loopback")
-        let page = try browser.load(place, token: token)
+        let page = try DemoBrowser.load(place, token: token)
         return try require(page.status == 200 ? try? JSON(parsing: page.text.utf8) : nil, "JSON at \(place.target)")
     }
 
@@ -261,15 +255,14 @@ final class DemoWalk {
 
 final class DemoSetup {
     let directory: String
-    var socket: String { directory + "/ringback.sock" }
+    var socket: String { calls.socket }
     var pids: [Int32] { children.map(\.pid) }
 
-    private let interruption: Interruption
+    let calls: BrokerCalls
     private var children: [(name: String, pid: Int32)] = []
     private var sandboxOutput: Pipe?
 
-    init(_ interruption: Interruption) throws(RingbackError) {
-        self.interruption = interruption
+    init() throws(RingbackError) {
         // Short, since a socket's path has 107 bytes at most.
         let variable = SocketPlace.variable("TMPDIR") ?? ""
         let parent = variable.hasPrefix("/") && variable.utf8.count < 64 ? variable : "/tmp"
@@ -277,6 +270,8 @@ final class DemoSetup {
             throw DemoSetup.failure("No temporary directory can be made in \(parent).")
         }
         directory = made
+        calls = BrokerCalls(
+            socket: made + "/ringback.sock", application: "ringback demo", interruption: try Signals.interruption())
     }
 
     func startSandbox(user: String) throws(RingbackError) -> String {
@@ -288,7 +283,7 @@ final class DemoSetup {
         let end = ContinuousClock.now + .seconds(20)
         var text = ""
         while !text.contains("\n") {
-            guard let piece = pipe.read(until: end, interruption), !piece.isEmpty, text.utf8.count < 4_096 else {
+            guard let piece = pipe.read(until: end, calls.interruption), !piece.isEmpty, text.utf8.count < 4_096 else {
                 throw DemoSetup.failure("ringback-sandbox did not say where it listens.")
             }
             text += String(decoding: piece, as: UTF8.self)
@@ -307,13 +302,12 @@ final class DemoSetup {
         try Files.put(Array((configuration + vault).utf8), at: file, mode: 0o600)
         let pid = try start(
             "ringbackd", ["--config", file, "--socket", socket, "--state", directory + "/state"], output: nil)
+        let interruption = try Signals.interruption()
         let (answer, status) = try calls.start(of: pid) { interruption.wait(atMost: .milliseconds(20)) }
         if let answer { return try DaemonStatus(reading: answer) }
         children.removeLast()
         throw DemoSetup.failure("ringbackd ended with status \(status) before it responded.")
     }
-
-    var calls: BrokerCalls { BrokerCalls(socket: socket, application: "ringback demo", interruption: interruption) }
 
     func end() throws(RingbackError) {
         var problem: RingbackError?

@@ -170,7 +170,7 @@ extension DoctorExamination {
 /// Test links that are really sent: from here through the desktop to `ringback open`, to the daemon and back. Files
 /// alone do not show whether that works: an opener may report success and start nothing.
 struct SchemeTrips {
-    private struct Trip {
+    struct Trip {
         let scheme: URLScheme
         let id: String
         let opener: Int32
@@ -180,13 +180,7 @@ struct SchemeTrips {
     let calls: BrokerCalls?
     let socket: String?
     let start: ShownCommand
-    private var trips: [Trip] = []
-
-    init(calls: BrokerCalls?, socket: String?, start: ShownCommand) {
-        self.calls = calls
-        self.socket = socket
-        self.start = start
-    }
+    private(set) var trips: [Trip] = []
 
     /// The limit for a link on a busy machine.
     static let bound: Duration = .seconds(10)

@@ -126,7 +126,7 @@ struct ExposeList: DaemonVerb {
         case "account_changed": return "To revoke it: \(shown: "ringback expose revoke \(name)")"
         default:
             return entry["path"]?.string.map {
-                "Run: \(shown: PathRemedy.openToOthers.command(for: $0, user: geteuid()))"
+                "Run: \(shown: PathTrouble.openToOthers.command(for: $0, user: geteuid()))"
             }
         }
     }

@@ -30,10 +30,8 @@ struct ServeMCP: ParsableCommand {
 
     func run() throws {
         signal(SIGPIPE, SIG_IGN)
-        var interruption: Interruption?
         do throws(RingbackError) {
             let signals = try Signals.interruption()
-            interruption = signals
             // Behind the wall of `ringback run` each server has a socket of its own.
             let confined = RequestTarget.isAccountName(account) ? Wall.socket(ofServer: account) : nil
             let calls = try Daemon.calls(socket: daemon.socket ?? confined.flatMap { Files.exists($0) ? $0 : nil })
@@ -46,20 +44,20 @@ struct ServeMCP: ParsableCommand {
             }
             BridgeLoop(bridge, relay, signals).run()
         } catch {
-            try refuse(error, interruption)
+            try refuse(error)
         }
     }
 
     /// Says why there is no server here, on standard error and to a client in the response to each request.
-    private func refuse(_ error: RingbackError, _ interruption: Interruption?) throws {
+    private func refuse(_ error: RingbackError) throws {
         let failure = Failure(error: error, account: account.contains("://") ? nil : account)
         failure.show()
-        if let interruption, isatty(STDIN_FILENO) == 0 {
+        if let signals = try? Signals.interruption(), isatty(STDIN_FILENO) == 0 {
             let detail = failure.lines.joined(separator: " ")
             let refusal = RelayRefusal(
                 code: error.kind.rawValue,
                 detail: detail.hasPrefix("ringback: ") ? String(detail.dropFirst("ringback: ".count)) : detail)
-            BridgeLoop(Bridge(refusing: refusal, command: failure.command), nil, interruption).run()
+            BridgeLoop(Bridge(refusing: refusal, command: failure.command), nil, signals).run()
         }
         throw ExitCode(ExitStatus.of(error))
     }
@@ -70,13 +68,10 @@ struct ServeMCP: ParsableCommand {
         guard let wanted = try? WebURL(parsing: text) else {
             throw RingbackError(.accountNotFound, "\(shown) is no URL of an MCP server.")
         }
-        var found: [String] = []
         let names = try accounts(calls)
-        for name in names {
-            guard let url = try? calls.call(.getMCPServer, [name])["url"]?.string.flatMap({ try? WebURL(parsing: $0) }),
-                url == wanted || RedirectRule.allows(308, from: url, to: wanted.text)
-            else { continue }
-            found.append(name)
+        let found = names.filter { name in
+            let url = (try? calls.call(.getMCPServer, [name])["url"]?.string).flatMap { try? WebURL(parsing: $0) }
+            return url.map { $0 == wanted || RedirectRule.allows(308, from: $0, to: wanted.text) } ?? false
         }
         guard let first = found.first else {
             throw RingbackError(

@@ -69,8 +69,7 @@ struct AdapterCalls {
             AdapterCalls.show(error)
             prompt = SignInPrompt(tool: tool, account: error["account"]?.string, calls)
         }
-        let interruption = try Signals.interruption()
-        calls.interruption = interruption
+        calls.interruption = try Signals.interruption()
         Output.note(prompt.line)
         do throws(RingbackError) {
             do throws(RingbackError) {
@@ -78,7 +77,7 @@ struct AdapterCalls {
             } catch {
                 // The user has refused a sign-in a moment ago, so the daemon begins none by itself.
                 guard ExitStatus.of(error) == 3 else { throw error }
-                try prompt.beginAtEnter(error, interruption)
+                try prompt.beginAtEnter(error)
                 return try call(calls, prompt.tick)
             }
         } catch {

@@ -23,7 +23,7 @@ final class SignInPrompt {
         let known = account.flatMap { try? calls.account($0) }
         opensAtOnce = Display.hasBrowser && known?["interactive"] == "open"
         // What was typed before the question is no answer to it.
-        if SignInPrompt.isInForeground { tcflush(STDERR_FILENO, TCIFLUSH) }
+        if Console.Stream.errors.isInForeground { tcflush(STDERR_FILENO, TCIFLUSH) }
     }
 
     /// The line that says who waits, and what the user can do.
@@ -53,18 +53,18 @@ final class SignInPrompt {
     }
 
     /// The daemon begins no sign-in by itself: waits for Enter, which begins one, as long as a tool waits.
-    func beginAtEnter(_ refusal: RingbackError, _ interruption: Interruption) throws(RingbackError) {
+    func beginAtEnter(_ refusal: RingbackError) throws(RingbackError) {
         let reason = "A sign-in was denied or cancelled in the last five minutes, so none begins by itself."
-        guard let account, Display.hasBrowser, SignInPrompt.isInForeground else {
+        guard let account, Display.hasBrowser, Console.Stream.errors.isInForeground else {
             throw refusal.with(detail: reason)
         }
         Output.note("\(reason) Press Enter to begin one.")
         let end = ContinuousClock.now + .seconds(120)
         while !SignInPrompt.hasEnter {
-            guard !interruption.isInterrupted else { throw RingbackError(.cancelled, "The wait was cancelled.") }
+            guard !Signals.isInterrupted else { throw RingbackError(.cancelled, "The wait was cancelled.") }
             guard .now < end else { throw refusal.with(detail: reason) }
-            var awaited = [pollfd(fd: STDERR_FILENO, events: Int16(POLLIN), revents: 0)]
-            awaited.append(pollfd(fd: interruption.descriptor, events: Int16(POLLIN), revents: 0))
+            let descriptors = [STDERR_FILENO, try Signals.interruption().descriptor]
+            var awaited = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             _ = unsafe poll(&awaited, nfds_t(awaited.count), 1_000)
         }
         hasOpened = true
@@ -89,17 +89,5 @@ final class SignInPrompt {
 
     /// True if the user has pressed Enter. The tool's own input is not read, but the terminal of standard error. A
     /// process in the background must not read it: the kernel would stop it (SIGTTIN).
-    private static var hasEnter: Bool {
-        guard isInForeground else { return false }
-        var waiting = pollfd(fd: STDERR_FILENO, events: Int16(POLLIN), revents: 0)
-        guard unsafe poll(&waiting, 1, 0) == 1, waiting.revents & Int16(POLLIN) != 0 else { return false }
-        var typed = [UInt8](repeating: 0, count: 256)
-        let count = unsafe read(STDERR_FILENO, &typed, typed.count)
-        return count == 1 && typed[0] == 0x0A
-    }
-
-    private static var isInForeground: Bool {
-        let foreground = tcgetpgrp(STDERR_FILENO)
-        return foreground < 0 || foreground == getpgrp()
-    }
+    private static var hasEnter: Bool { Console.Stream.errors.readTyped() == [0x0A] }
 }

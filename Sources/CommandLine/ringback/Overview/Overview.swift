@@ -59,9 +59,8 @@ struct Overview {
                 let reason = status.vaultLockReason.map { " \($0)" } ?? ""
                 examination.report.add("vault", .wrong, "It is locked: no session is served.\(reason)")
             }
-            for document in try calls.call(.listAccounts, timeout: .seconds(5))["accounts"]?.array ?? [] {
-                accounts.append(try OverviewAccount(reading: document, isLocked: isLocked))
-            }
+            let documents = try calls.call(.listAccounts, timeout: .seconds(5)).list("accounts")
+            for document in documents { accounts.append(try OverviewAccount(reading: document, isLocked: isLocked)) }
         } catch {
             failure = error
         }

@@ -17,7 +17,7 @@ struct RelayedAddress {
     /// Throws `validation_failed`.
     init(_ text: String) throws(RingbackError) {
         let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-        guard parts.count == 2, ExecToken.isVariable(parts[0]) else {
+        guard parts.count == 2, parts[0].isVariableName else {
             throw RingbackError(
                 .validationFailed, "--relay is VARIABLE=URL, such as OPENAI_BASE_URL=https://api.example.org/v1.")
         }

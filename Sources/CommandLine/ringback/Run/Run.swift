@@ -79,7 +79,7 @@ struct Run: ParsableCommand {
         try require(
             home.map { $0.utf8.count <= 64 && !$0.hasPrefix(".") && $0.allSatisfy(Run.isPlain) } ?? true,
             "A home's name has letters, digits, \".\", \"-\" and \"_\" only.")
-        try require(variables.allSatisfy(ExecToken.isVariable), "--env must be a variable's name.")
+        try require(variables.allSatisfy(\.isVariableName), "--env must be a variable's name.")
     }
 
     func run() throws {

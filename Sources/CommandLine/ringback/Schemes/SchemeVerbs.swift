@@ -256,12 +256,11 @@ struct Links: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
-        let interruption = try Signals.interruption()
+        let calls = try daemon.interruptibleCalls()
         do throws(RingbackError) {
-            try follow(try daemon.calls(interruption))
+            try follow(calls)
         } catch {
-            if interruption.isInterrupted { return }
-            throw error
+            if !Signals.isInterrupted { throw error }
         }
     }
 

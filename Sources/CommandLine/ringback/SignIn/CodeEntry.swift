@@ -8,7 +8,6 @@ import Terminal
 /// the wait. Meanwhile the flow may end in another way: by the link in the mail, or by a code that was typed elsewhere.
 struct CodeEntry {
     let calls: BrokerCalls
-    let input: SecretInput
     /// Where the code is read; nil for the terminal or standard input.
     var descriptor: Int32?
     var end: ContinuousClock.Instant?
@@ -27,7 +26,7 @@ struct CodeEntry {
         defer { watch.stop() }
         guard SecretInput.asksUser(descriptor) else {
             while true {
-                let line = try input.line("", from: descriptor, orEndedBy: watch.descriptor)
+                let line = try SecretInput.line("", from: descriptor, orEndedBy: watch.descriptor)
                 if let (ended, _) = try watch.outcome { return ended }
                 guard let code = line.map(Callback.trimmed), !code.isEmpty else { break }
                 let known = try patient.verify(flow: flow.id, ["code": code]).0
@@ -56,7 +55,7 @@ struct CodeEntry {
     private func ask(_ flow: Flow, _ watch: FlowWatch) throws(RingbackError) -> Flow {
         Output.note(CodeEntry.introduction(to: flow))
         while true {
-            let line = try input.line(
+            let line = try SecretInput.line(
                 "Code (it is not shown; “resend” sends another): ", from: descriptor, orEndedBy: watch.descriptor)
             if let (ended, _) = try watch.outcome { return ended }
             guard let line else { throw RingbackError(.cancelled, "No code was read.") }
@@ -120,21 +119,16 @@ struct CodeEntry {
 /// wrong URL changes nothing, and the user is asked again.
 struct PasteEntry {
     let calls: BrokerCalls
-    let input: SecretInput
     var end: ContinuousClock.Instant?
 
     /// A background process must not read from the terminal.
-    static var isPossible: Bool {
-        guard SecretInput.asksUser(nil) else { return false }
-        let foreground = tcgetpgrp(0)
-        return foreground < 0 || foreground == getpgrp()
-    }
+    static var isPossible: Bool { SecretInput.asksUser(nil) && Console.Stream.input.isInForeground }
 
     func finish(_ flow: Flow, onTick: @escaping () -> Void) throws(RingbackError) -> Flow {
         let watch = try FlowWatch(calls, flow: flow.id, until: end)
         defer { watch.stop() }
         while true {
-            let line = try input.line(
+            let line = try SecretInput.line(
                 "Paste the callback URL (it is not shown), or let the browser come back: ", from: nil,
                 orEndedBy: watch.descriptor)
             if let (ended, _) = try watch.outcome { return ended }

@@ -25,10 +25,9 @@ struct Verify: DaemonVerb {
     }
 
     func run() throws {
-        let interruption = try Signals.interruption()
-        let calls = try daemon.calls(interruption)
+        let calls = try daemon.interruptibleCalls()
         let flow = try FlowChoice.find(name, calls)
-        let ended = try redeem(flow, calls, interruption)
+        let ended = try redeem(flow, calls)
         if let failure = ended.failure { throw failure }
         let account = try calls.account(flow.account)
         guard !json.isWanted else { return Output.json(account) }
@@ -39,20 +38,18 @@ struct Verify: DaemonVerb {
         ended.showResult(account)
     }
 
-    private func redeem(_ flow: Flow, _ calls: BrokerCalls, _ interruption: Interruption) throws(RingbackError) -> Flow
-    {
+    private func redeem(_ flow: Flow, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
         guard flow.status == .pending else { return flow }
-        let input = SecretInput(interruption: interruption)
         if let tokenHashFD {
-            let hash = try input.read("token hash", from: tokenHashFD)
+            let hash = try SecretInput.read("token hash", from: tokenHashFD)
             return try calls.verify(flow: flow.id, ["token_hash": hash]).0
         }
-        let entry = CodeEntry(calls: calls, input: input, descriptor: codeFD)
+        let entry = CodeEntry(calls: calls, descriptor: codeFD)
         if SecretInput.asksUser(codeFD) { return try entry.finish(flow) }
         let resend = "For another one, run: \(shown: "ringback resend \(flow.account)")"
-        var known = try entry.verify(flow, try input.read("code", from: codeFD), advice: resend)
+        var known = try entry.verify(flow, try SecretInput.read("code", from: codeFD), advice: resend)
         // A change may need two codes. If only one was given, the verb can be run again.
-        while known.status == .pending, let code = try input.readOptional("code", from: codeFD) {
+        while known.status == .pending, let code = try SecretInput.readOptional("code", from: codeFD) {
             known = try entry.verify(flow, code, advice: resend)
         }
         return known
@@ -71,10 +68,9 @@ struct Resend: DaemonVerb {
     func validate() throws { try SignInOptions.check([captchaTokenFD]) }
 
     func run() throws {
-        let interruption = try Signals.interruption()
-        let calls = try daemon.calls(interruption)
+        let calls = try daemon.interruptibleCalls()
         let found = try FlowChoice.find(name, calls).id
-        let captcha = try SecretInput(interruption: interruption).readNamed("CAPTCHA token", from: captchaTokenFD)
+        let captcha = try SecretInput.readNamed("CAPTCHA token", from: captchaTokenFD)
         let (flow, document) = try calls.resend(flow: found, captcha: captcha)
         json.print(document, or: CodeEntry.sent(flow))
     }
@@ -210,7 +206,7 @@ enum Callback {
         if url.isEmpty { return "There is no URL. Copy it from the browser's address bar after the sign-in." }
         if url.utf8.count > maxLength { return "The URL is longer than \(maxLength) bytes." }
         if url.hasPrefix("-") { return "A URL does not begin with “-”." }
-        if url.unicodeScalars.contains(where: { !Sanitizer.isVisible($0) || $0 == " " }) {
+        if url.unicodeScalars.contains(where: { !$0.isVisible || $0 == " " }) {
             return "A URL has no spaces and no control characters."
         }
         return url.contains(":") ? nil : "A URL begins with a scheme, such as http:."

@@ -56,9 +56,8 @@ struct Login: DaemonVerb, AccountNaming {
     }
 
     mutating func run() throws {
-        let interruption = try Signals.interruption()
-        let calls = try daemon.calls(interruption)
-        let choice = AccountChoice(verb: "login", calls: calls, needsUser: true, interruption: interruption)
+        let calls = try daemon.interruptibleCalls()
+        let choice = AccountChoice(verb: "login", calls: calls, needsUser: true, asksOnTerminal: true)
         var name = if let account { account } else { try choice.name() }
         var known = try? calls.account(name)
         if let upstream = known?["through"]?.string {
@@ -71,9 +70,7 @@ struct Login: DaemonVerb, AccountNaming {
         if hasMethod { try way.checkUser() }
         if let known, isHeld(known) { return showHeld(name, known) }
         do throws(RingbackError) {
-            let fields: JSONObject =
-                try hasMethod
-                ? way.fields(SecretInput(interruption: interruption)) : ["method": way.method.rawValue]
+            let fields = try hasMethod ? way.fields() : ["method": way.method.rawValue]
             let signedIn = try finish(signIn(name, known, fields), calls)
             json.print(signedIn, or: SignInRun.result(name, signedIn))
             showHints(name, signedIn)
@@ -134,20 +131,11 @@ struct Login: DaemonVerb, AccountNaming {
         var run = SignInRun(
             account: account, opensBrowser: !noBrowser, fields: fields, timeout: timeout,
             mayChooseDevice: way.isLeftOpen && !noBrowser && callbackPort == nil, showsQR: !noQr,
-            codeFD: way.codeFD, credentialFD: way.credentialFD, waitsWithoutInput: way.wait, known: known)
+            codeFD: way.codeFD, credentialFD: way.credentialFD, waitsWithoutInput: way.wait, known: known,
+            printsJSON: json.isWanted)
         if switchSubject { run.fields["switch_subject"] = true }
         if replace { run.fields["replace"] = true }
         if let callbackPort { run.fields["callback_port"] = .integer(callbackPort) }
-        run.began = { [noBrowser, json] flow, document in
-            if !noBrowser, let warning = SchemeDesktop.warning(flow.redirectURI) { Output.note(warning) }
-            if json.isWanted {
-                Output.json(document)
-            } else if let options = flow.passkeyOptions {
-                Output.line(options)
-            } else if noBrowser, let url = flow.pageURL {
-                Output.line(Sanitizer.line(url, limit: 16_384))
-            }
-        }
         return run
     }
 

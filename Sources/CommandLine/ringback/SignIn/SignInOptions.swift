@@ -132,7 +132,7 @@ struct SignInOptions: ParsableArguments {
     }
 
     /// The request's body. Secrets are read now, each from the place that was named for it.
-    func fields(_ input: SecretInput) throws(RingbackError) -> JSONObject {
+    func fields() throws(RingbackError) -> JSONObject {
         var fields: JSONObject = [
             "method": method.rawValue, "oauth_provider": upstream, "from_account": from, "email": email,
             "phone": phone, "channel": channel?.rawValue, "domain": domain, "provider_id": providerID,
@@ -140,8 +140,8 @@ struct SignInOptions: ParsableArguments {
             "params": SignInOptions.request(param), "persist": noPersist ? false : nil,
             "provider_token": providerToken ? true : nil, "create_user": noCreateUser ? false : nil,
         ]
-        try addSecrets(to: &fields, input)
-        fields["captcha_token"] = try input.readNamed("CAPTCHA token", from: captchaTokenFD)?.jsonValue
+        try addSecrets(to: &fields)
+        fields["captcha_token"] = try SecretInput.readNamed("CAPTCHA token", from: captchaTokenFD)?.jsonValue
         return fields
     }
 
@@ -154,35 +154,35 @@ struct SignInOptions: ParsableArguments {
             })
     }
 
-    private func addSecrets(to fields: inout JSONObject, _ input: SecretInput) throws(RingbackError) {
+    private func addSecrets(to fields: inout JSONObject) throws(RingbackError) {
         switch method {
         case .browser, .device, .otp, .magicLink, .passkey, .page, .anonymous, .sso: break
-        case .password: fields["password"] = .string(try input.read("password", from: passwordFD))
-        case .signUp: fields["password"] = .string(try input.readNew("new password", from: passwordFD))
+        case .password: fields["password"] = .string(try SecretInput.read("password", from: passwordFD))
+        case .signUp: fields["password"] = .string(try SecretInput.readNew("new password", from: passwordFD))
         // Without `--from` and `--with` the daemon takes the account's id_token_account.
         case .idToken where from != nil || upstream == nil: break
         case .idToken:
-            try SignInOptions.addIDToken(
-                to: &fields, input, from: idTokenFD, nonce: nonceFD, accessToken: accessTokenFD)
+            try SignInOptions.addIDToken(to: &fields, from: idTokenFD, nonce: nonceFD, accessToken: accessTokenFD)
         case .session:
             // An account of OAuth needs the refresh token alone. The daemon says where both are needed.
             if accessTokenFD != nil || refreshTokenFD == nil {
-                fields["access_token"] = .string(try input.read("access token", from: accessTokenFD))
+                fields["access_token"] = .string(try SecretInput.read("access token", from: accessTokenFD))
             }
-            fields["refresh_token"] = .string(try input.read("refresh token", from: refreshTokenFD))
+            fields["refresh_token"] = .string(try SecretInput.read("refresh token", from: refreshTokenFD))
         }
     }
 
     /// The nonce may be missing. An access token is read only from a descriptor that was named for it.
     static func addIDToken(
-        to fields: inout JSONObject, _ input: SecretInput, from descriptor: Int32?, nonce: Int32?, accessToken: Int32?
+        to fields: inout JSONObject, from descriptor: Int32?, nonce: Int32?, accessToken: Int32?
     ) throws(RingbackError) {
-        fields["id_token"] = .string(try input.read("ID token", from: descriptor))
+        fields["id_token"] = .string(try SecretInput.read("ID token", from: descriptor))
         // If the token came from a descriptor of its own, standard input is not read for the nonce.
         if nonce != nil || descriptor == nil {
-            fields["nonce"] = try input.readOptional("raw nonce", from: nonce, hint: ", empty for none")?.jsonValue
+            fields["nonce"] =
+                try SecretInput.readOptional("raw nonce", from: nonce, hint: ", empty for none")?.jsonValue
         }
-        fields["access_token"] = try input.readNamed("access token", from: accessToken)?.jsonValue
+        fields["access_token"] = try SecretInput.readNamed("access token", from: accessToken)?.jsonValue
     }
 }
 

@@ -8,7 +8,6 @@ import Terminal
 /// when it is interrupted.
 struct SignInRun {
     let account: String
-    /// Shows the page itself; otherwise `began` has to.
     var opensBrowser: Bool
     var endpoint = Endpoint.signIn
     var fields: JSONObject = ["method": "browser"]
@@ -23,7 +22,8 @@ struct SignInRun {
     /// True to wait even if no code can be read: the user may open the link, or pass the code to `ringback verify`.
     var waitsWithoutInput = false
     var known: JSON?
-    var began: (Flow, JSON) -> Void = { _, _ in }
+    /// How the flow's start is printed: its JSON, or what the user needs of it; nil if it is not.
+    var printsJSON: Bool?
     private let shown = ShownPage()
 
     /// - Throws: `cancelled` after a signal, `timeout` at the run's own limit. This caller no longer waits for the flow
@@ -56,8 +56,8 @@ struct SignInRun {
         }
         do throws(RingbackError) {
             // A signal may have come while the flow began. Then nothing may be shown.
-            if calls.interruption?.isInterrupted == true { throw RingbackError(.cancelled, "") }
-            began(flow, document)
+            if Signals.isInterrupted { throw RingbackError(.cancelled, "") }
+            printStart(of: flow, document)
             if flow.id == known?["flow"]?["id"]?.string { Output.note(SignInAdvice.joined(flow)) }
             beginning.reason.map { Output.note($0) }
             ended = try wait(for: flow, opensBrowser: beginning.opensBrowser, calls)
@@ -91,6 +91,20 @@ struct SignInRun {
                     + "\(shown: "ringback supabase update-user \(account) --password")")
         }
         return try calls.patient.account(account)
+    }
+
+    private func printStart(of flow: Flow, _ document: JSON) {
+        guard let printsJSON else { return }
+        if opensBrowser, endpoint == .signIn, let warning = SchemeDesktop.warning(flow.redirectURI) {
+            Output.note(warning)
+        }
+        if printsJSON {
+            Output.json(document)
+        } else if let options = flow.passkeyOptions {
+            Output.line(options)
+        } else if !opensBrowser, let url = flow.pageURL {
+            Output.line(Sanitizer.line(url, limit: 16_384))
+        }
     }
 
     private var projectAdvice: SupabaseAdvice { SupabaseAdvice(account: account, fields: fields) }
@@ -144,7 +158,7 @@ struct SignInRun {
         defer { progress.clear() }
         return try calls.patient.begin(endpoint, account, fields) {
             let name = Sanitizer.line(account)
-            guard calls.interruption?.isInterrupted != true else {
+            guard !Signals.isInterrupted else {
                 return progress.show("Cancelling the sign-in to \(name)…", ending: " (Ctrl-C again ends at once)")
             }
             let asked = asksForPage ? "provider of \(name) how to sign in" : "project of \(name)"
@@ -192,19 +206,18 @@ struct SignInRun {
             let left = shownEnd.map { ", \(TimeText.clock($0 - TimeText.now())) left" } ?? ""
             progress.show(texts, ending: left, hint: keys == nil ? SignInRun.cancelHint : SignInRun.keysHint)
         }
-        if CodeEntry.isAwaited(by: flow), let interruption = calls.interruption {
+        if CodeEntry.isAwaited(by: flow) {
             let entry = CodeEntry(
-                calls: calls, input: SecretInput(interruption: interruption), descriptor: codeFD, end: bound,
-                waitsWithoutInput: waitsWithoutInput)
+                calls: calls, descriptor: codeFD, end: bound, waitsWithoutInput: waitsWithoutInput)
             if waitsWithoutInput, !SecretInput.asksUser(codeFD) { show() }
             return try entry.finish(flow, onTick: show)
         }
-        if PasskeyEntry.isAwaited(by: flow), let interruption = calls.interruption {
-            let entry = PasskeyEntry(input: SecretInput(interruption: interruption), descriptor: credentialFD)
+        if PasskeyEntry.isAwaited(by: flow) {
             if !SecretInput.asksUser(credentialFD) { show() }
-            return try entry.finish(flow, calls, until: bound)
+            return try PasskeyEntry(descriptor: credentialFD).finish(flow, calls, until: bound)
         }
-        let paste = pasteEntry(for: flow, calls, until: bound)
+        let takesPaste = flow.waitingFor == .callback && PasteEntry.isPossible
+        let paste = takesPaste ? PasteEntry(calls: calls, end: bound) : nil
         if browser == nil, let paste { return try paste.finish(flow, onTick: show) }
         show()
         guard let browser else { return try calls.wait(forFlow: flow.id, until: bound, onTick: show).0 }
@@ -217,16 +230,6 @@ struct SignInRun {
             show()
         }
         return try wait(for: flow, in: program, browser, calls, paste, until: bound, progress, watch)
-    }
-
-    /// Takes a pasted callback URL; nil if the flow awaits none, or the user cannot paste here.
-    private func pasteEntry(
-        for flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?
-    ) -> PasteEntry? {
-        guard flow.waitingFor == .callback, let interruption = calls.interruption, PasteEntry.isPossible else {
-            return nil
-        }
-        return PasteEntry(calls: calls, input: SecretInput(interruption: interruption), end: end)
     }
 
     /// Nil if no browser was started. It is never started with the page's own address, which every user of the machine

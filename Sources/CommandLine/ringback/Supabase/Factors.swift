@@ -37,7 +37,7 @@ struct SupabaseEnroll: AccountVerb {
     }
 
     func run() throws {
-        let interruption = try Signals.interruption()
+        try Signals.interruption()
         let calls = try daemon.calls()
         let kind = webauthn ? "webauthn" : phone == nil ? "totp" : "phone"
         let body: JSONObject = ["factor_type": kind, "phone": phone, "friendly_name": name]
@@ -51,8 +51,7 @@ struct SupabaseEnroll: AccountVerb {
             return Output.note("Then verify the factor: \(shown: verify)")
         }
         let proof = FactorProof(
-            account: account, calls: calls, input: SecretInput(interruption: interruption),
-            descriptor: codeFD, credentialFD: credentialFD, isJSON: json.isWanted)
+            account: account, calls: calls, descriptor: codeFD, credentialFD: credentialFD, isJSON: json.isWanted)
         do throws(RingbackError) {
             let answer = try proof.give(enrolment.factor, channel: channel?.rawValue)
             json.print(answer, or: "Added and verified \(id) of \(account)")
@@ -102,12 +101,11 @@ struct SupabaseVerifyFactor: AccountVerb {
     func validate() throws { try SignInOptions.check([codeFD, credentialFD]) }
 
     func run() throws {
-        let interruption = try Signals.interruption()
+        try Signals.interruption()
         let calls = try daemon.calls()
         let factors = try Factor.all(in: calls.project(.listFactors, account))
         let proof = FactorProof(
-            account: account, calls: calls, input: SecretInput(interruption: interruption),
-            descriptor: codeFD, credentialFD: credentialFD, isJSON: json.isWanted)
+            account: account, calls: calls, descriptor: codeFD, credentialFD: credentialFD, isJSON: json.isWanted)
         let answer = try proof.give(try choose(among: factors), channel: channel?.rawValue)
         let level = answer["aal"]?.string.map { ", level \(Sanitizer.line($0))" } ?? ""
         json.print(answer, or: "Verified: \(account)\(level)")
@@ -135,9 +133,8 @@ struct SupabaseVerifyFactor: AccountVerb {
 struct FactorProof {
     let account: String
     let calls: BrokerCalls
-    let input: SecretInput
-    let descriptor: Int32?
-    let credentialFD: Int32?
+    var descriptor: Int32?
+    var credentialFD: Int32?
     /// The options of an authenticator are printed as the whole document of the challenge.
     let isJSON: Bool
 
@@ -155,7 +152,7 @@ struct FactorProof {
         var challenge = isPhone ? try send(factor, channel) : nil
         let question = isPhone ? "code (“resend” sends another)" : "code that the app shows"
         while true {
-            let code = try input.read(question, from: descriptor, otherwise: "The factor was not verified.")
+            let code = try SecretInput.read(question, from: descriptor, otherwise: "The factor was not verified.")
             let isAsking = SecretInput.asksUser(descriptor)
             do throws(RingbackError) {
                 if isPhone, isAsking, code == "resend" {
@@ -180,7 +177,7 @@ struct FactorProof {
         let document = try calls.project(.challengeFactor, account, factor.id, body: JSONObject())
         let challenge = try FactorChallenge(reading: document)
         if isJSON { Output.json(document) } else { Output.line(challenge.options) }
-        let entry = PasskeyEntry(input: input, descriptor: credentialFD)
+        let entry = PasskeyEntry(descriptor: credentialFD)
         let credential = try entry.read("navigator.credentials.\(challenge.makesKey ? "create" : "get")()")
         return try calls.project(
             .verifyFactor, account, factor.id, body: ["challenge_id": challenge.id, "credential": credential])
@@ -214,7 +211,8 @@ struct SupabaseRegisterPasskey: AccountVerb {
     func validate() throws { try SignInOptions.check([credentialFD]) }
 
     func run() throws {
-        let entry = PasskeyEntry(input: SecretInput(interruption: try Signals.interruption()), descriptor: credentialFD)
+        try Signals.interruption()
+        let entry = PasskeyEntry(descriptor: credentialFD)
         let calls = try daemon.calls()
         let challenge = try calls.project(.beginPasskey, account, body: JSONObject())
         let known = try PasskeyChallenge(reading: challenge)
@@ -232,7 +230,6 @@ struct SupabaseRegisterPasskey: AccountVerb {
 /// Takes an authenticator's response, as JSON, which an app or a web page got. Text that is not a JSON object is not
 /// sent to the project, which accepts one response only.
 struct PasskeyEntry {
-    let input: SecretInput
     let descriptor: Int32?
 
     static func isAwaited(by flow: Flow) -> Bool { flow.waitingFor == .passkey }
@@ -265,7 +262,7 @@ struct PasskeyEntry {
         var text = ""
         while true {
             let question = text.isEmpty ? "Credential (it is not shown; empty gives up): " : ""
-            guard let line = try input.line(question, from: descriptor, orEndedBy: other) else {
+            guard let line = try SecretInput.line(question, from: descriptor, orEndedBy: other) else {
                 if !text.isEmpty { throw PasskeyEntry.malformed }
                 return nil
             }

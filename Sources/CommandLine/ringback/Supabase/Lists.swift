@@ -31,9 +31,7 @@ struct UserResourceKind: Sendable {
 
 extension UserResource {
     static func all(in answer: JSON) throws(RingbackError) -> [Self] {
-        var all: [Self] = []
-        for entry in answer.list(rows.name) { all.append(try Self(reading: entry)) }
-        return all
+        try answer.list(rows.name).map(Self.init(reading:))
     }
 
     static func show(_ answer: JSON, of account: String, _ json: JSONOption) throws(RingbackError) {
@@ -184,26 +182,18 @@ struct SupabaseLink: AccountVerb {
     }
 
     func run() throws {
-        let interruption = try Signals.interruption()
+        let calls = try daemon.interruptibleCalls()
         var run = SignInRun(
             account: account, opensBrowser: !noBrowser, endpoint: .linkIdentity,
             fields: [
                 "oauth_provider": upstream, "replace": replace ? true : nil, "scopes": scopes,
                 "params": SignInOptions.request(param),
-            ], timeout: timeout)
+            ], timeout: timeout, printsJSON: json.isWanted)
         if idTokenFD != nil {
             try SignInOptions.addIDToken(
-                to: &run.fields, SecretInput(interruption: interruption), from: idTokenFD,
-                nonce: nonceFD, accessToken: accessTokenFD)
+                to: &run.fields, from: idTokenFD, nonce: nonceFD, accessToken: accessTokenFD)
         }
-        run.began = { [noBrowser, json] flow, document in
-            if json.isWanted {
-                Output.json(document)
-            } else if noBrowser, let url = flow.authorizationURL {
-                Output.line(Sanitizer.line(url, limit: 16_384))
-            }
-        }
-        let linked = try run.finish(try daemon.calls(interruption))
+        let linked = try run.finish(calls)
         json.print(linked, or: "Linked \(Sanitizer.line(upstream)) to \(account)")
     }
 }

@@ -93,14 +93,13 @@ struct SupabaseUpdateUser: AccountVerb {
     }
 
     func run() throws {
-        let interruption = try Signals.interruption()
-        let input = SecretInput(interruption: interruption)
+        try Signals.interruption()
         // The members are read in this order.
         let body: JSONObject = [
             "email": email, "phone": phone, "channel": channel?.rawValue, "data": data.flatMap(JSONInput.object),
-            "current_password": try input.readNamed("current password", from: currentPasswordFD),
-            "nonce": try input.readNamed("code", from: nonceFD),
-            "password": try changesPassword ? input.readNew("new password", from: passwordFD) : nil,
+            "current_password": try SecretInput.readNamed("current password", from: currentPasswordFD),
+            "nonce": try SecretInput.readNamed("code", from: nonceFD),
+            "password": try changesPassword ? SecretInput.readNew("new password", from: passwordFD) : nil,
         ]
         let answer = try explaining(daemon.calls().project(.updateUser, account, body: body)) {
             SupabaseUpdateUser.explained($0, account)
@@ -111,17 +110,16 @@ struct SupabaseUpdateUser: AccountVerb {
             if !json.isWanted { SupabaseUser.show(answer, json) }
             return Output.note(later)
         }
-        try confirm(flow, interruption)
+        try confirm(flow)
         SupabaseUser.show(try daemon.calls().project(.getUser, account), json)
     }
 
     private var later: String { "It waits for its code. To confirm it: \(shown: "ringback verify \(account)")" }
 
-    private func confirm(_ flow: Flow, _ interruption: Interruption) throws(RingbackError) {
-        let calls = try daemon.calls(interruption)
+    private func confirm(_ flow: Flow) throws(RingbackError) {
+        let calls = try daemon.interruptibleCalls()
         do throws(RingbackError) {
-            let input = SecretInput(interruption: interruption)
-            let ended = try CodeEntry(calls: calls, input: input, descriptor: codeFD).finish(flow)
+            let ended = try CodeEntry(calls: calls, descriptor: codeFD).finish(flow)
             if let failure = ended.failure { throw failure }
         } catch {
             guard error.kind == .cancelled else { throw error }
@@ -333,20 +331,17 @@ struct SupabaseResetPassword: AccountVerb {
     func validate() throws { try SignInOptions.check([codeFD, passwordFD, captchaTokenFD]) }
 
     func run() throws {
-        let interruption = try Signals.interruption()
-        let input = SecretInput(interruption: interruption)
-        let calls = try daemon.calls(interruption)
-        var run = SignInRun(
+        let calls = try daemon.interruptibleCalls()
+        let run = SignInRun(
             account: account, opensBrowser: false, endpoint: .resetPassword,
             fields: [
                 "email": email, "replace": replace ? true : nil,
-                "captcha_token": try input.readNamed("CAPTCHA token", from: captchaTokenFD),
-            ], codeFD: codeFD)
-        run.began = { [json] _, document in if json.isWanted { Output.json(document) } }
+                "captcha_token": try SecretInput.readNamed("CAPTCHA token", from: captchaTokenFD),
+            ], codeFD: codeFD, printsJSON: json.isWanted)
         var recovered = try run.finish(calls)
         do throws(RingbackError) {
-            recovered = try verifyFactor(recovered, calls, input)
-            if let answer = try setPassword(calls, input) {
+            recovered = try verifyFactor(recovered, calls)
+            if let answer = try setPassword(calls) {
                 if json.isWanted { return Output.json(answer) }
                 return Output.line("The password of \(account) was changed.")
             }
@@ -378,45 +373,39 @@ struct SupabaseResetPassword: AccountVerb {
 
     /// The project changes no password without the user's second factor. Returns the account's JSON at its new level,
     /// or as it is if no code can be read.
-    private func verifyFactor(
-        _ recovered: JSON, _ calls: BrokerCalls, _ input: SecretInput
-    ) throws(RingbackError) -> JSON {
+    private func verifyFactor(_ recovered: JSON, _ calls: BrokerCalls) throws(RingbackError) -> JSON {
         guard Assurance.hint(account, recovered) != nil else { return recovered }
         let isAsking = SecretInput.asksUser(nil)
         // Without a user to ask, no message is sent to a phone: its code could not be read.
         let factors = try Factor.all(in: calls.project(.listFactors, account)).filter {
             $0.isVerified && ($0.kind == .totp || $0.kind == .phone && isAsking)
         }
-        guard let factor = try choose(among: factors, isAsking, input.interruption) else { return recovered }
-        let proof = FactorProof(
-            account: account, calls: calls, input: input, descriptor: nil, credentialFD: nil,
-            isJSON: json.isWanted)
+        guard let factor = try choose(among: factors, isAsking) else { return recovered }
+        let proof = FactorProof(account: account, calls: calls, isJSON: json.isWanted)
         do throws(RingbackError) {
             return try proof.give(factor, channel: nil)
         } catch {
-            guard error.kind == .cancelled, !isAsking, !input.interruption.isInterrupted else {
+            guard error.kind == .cancelled, !isAsking, !Signals.isInterrupted else {
                 throw error.with(advice: SupabaseResetPassword.withFactor(account))
             }
             return recovered
         }
     }
 
-    private func choose(
-        among factors: [Factor], _ isAsking: Bool, _ interruption: Interruption
-    ) throws(RingbackError) -> Factor? {
+    private func choose(among factors: [Factor], _ isAsking: Bool) throws(RingbackError) -> Factor? {
         guard factors.count > 1, isAsking else { return factors.first }
         Output.note("The user has \(factors.count) second factors:")
         let labels = factors.map { factor in
             "\(Sanitizer.line(factor.name ?? factor.phone ?? factor.id)) (\(factor.kind.rawValue))"
         }
-        let questions = Questions(interruption: interruption, ending: "The factor was not verified.")
+        let questions = Questions(ending: "The factor was not verified.")
         return factors[try questions.choose("Number of the factor", among: labels)]
     }
 
     /// Sets the new password; nil if none is given. A user is asked until the project accepts one.
-    private func setPassword(_ calls: BrokerCalls, _ input: SecretInput) throws(RingbackError) -> JSON? {
+    private func setPassword(_ calls: BrokerCalls) throws(RingbackError) -> JSON? {
         while true {
-            guard let password = try newPassword(input) else { return nil }
+            guard let password = try newPassword() else { return nil }
             do throws(RingbackError) {
                 return try calls.project(.updateUser, account, body: ["password": password])
             } catch {
@@ -430,14 +419,14 @@ struct SupabaseResetPassword: AccountVerb {
     }
 
     /// Asked for until the same is typed twice; nil for none.
-    private func newPassword(_ input: SecretInput) throws(RingbackError) -> String? {
+    private func newPassword() throws(RingbackError) -> String? {
         guard SecretInput.asksUser(passwordFD) else {
-            return try input.readOptional("new password", from: passwordFD)
+            return try SecretInput.readOptional("new password", from: passwordFD)
         }
         while true {
-            guard let first = try input.readOptional("new password", from: nil, hint: ", empty to choose it later")
-            else { return nil }
-            if try input.readOptional("same again", from: nil) == first { return first }
+            let hint = ", empty to choose it later"
+            guard let first = try SecretInput.readOptional("new password", from: nil, hint: hint) else { return nil }
+            if try SecretInput.readOptional("same again", from: nil) == first { return first }
             Output.note("The two are not the same.")
         }
     }

@@ -279,7 +279,7 @@ enum CauseAdvice {
 
     static func remedy(_ members: JSONObject) -> ShownCommand? {
         guard let path = members["path"]?.string else { return nil }
-        return members.cause.flatMap { PathRemedy(rawValue: $0.rawValue) }?.command(for: path, user: geteuid())
+        return members.cause.flatMap { PathTrouble(rawValue: $0.rawValue) }?.command(for: path, user: geteuid())
     }
 
     /// The vault's key is kept by another source than the configured one. A passphrase must be given before its key can

@@ -8,8 +8,11 @@ import Terminal
 struct DaemonOptions: ParsableArguments {
     @Option(help: .value("path", "The daemon's socket, if not the usual one.")) var socket: String?
 
-    func calls(_ interruption: Interruption? = nil) throws(RingbackError) -> BrokerCalls {
-        try Daemon.calls(socket: socket, interruption)
+    func calls() throws(RingbackError) -> BrokerCalls { try Daemon.calls(socket: socket) }
+
+    /// Calls that the first signal interrupts.
+    func interruptibleCalls() throws(RingbackError) -> BrokerCalls {
+        try Daemon.calls(socket: socket, try Signals.interruption())
     }
 }
 
@@ -210,9 +213,7 @@ extension JSONOption {
         guard !isWanted else { return Output.json(answer) }
         let list = answer.list(member)
         guard !list.isEmpty else { return Output.note(none) }
-        var rows: [[String]] = []
-        for entry in list { rows.append(try cells(entry)) }
-        Output.table(columns, rows)
+        Output.table(columns, try list.map(cells))
     }
 }
 

@@ -148,10 +148,8 @@ final class Pipe {
         while true {
             let left = end - ContinuousClock.now
             let milliseconds = Int32(max(0, min(left / .milliseconds(1), 60_000)))
-            var entries = [pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)]
-            if let interruption {
-                entries.append(pollfd(fd: interruption.descriptor, events: Int16(POLLIN), revents: 0))
-            }
+            let descriptors = [readEnd] + (interruption.map { [$0.descriptor] } ?? [])
+            var entries = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             let ready = unsafe poll(&entries, nfds_t(entries.count), milliseconds)
             if entries.count > 1, entries[1].revents != 0 { return nil }
             if ready > 0 { break }
@@ -297,7 +295,9 @@ nonisolated(unsafe) private var kept: Interruption?
 enum Signals {
     /// From now on a first signal interrupts; a second one ends the process at once. A hangup that was ignored at the
     /// start (nohup) stays ignored.
+    @discardableResult
     static func interruption() throws(RingbackError) -> Interruption {
+        if let interruption = unsafe kept { return interruption }
         let interruption = try Interruption()
         unsafe kept = interruption
         unsafe trigger = interruption.trigger
@@ -319,6 +319,8 @@ enum Signals {
         if !isIgnored(SIGHUP) { unsafe sigaction(SIGHUP, &action, nil) }
         return interruption
     }
+
+    static var isInterrupted: Bool { unsafe kept?.isInterrupted == true }
 
     static func isIgnored(_ number: Int32) -> Bool {
         var found = sigaction()

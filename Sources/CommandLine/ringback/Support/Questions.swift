@@ -4,7 +4,6 @@ import Terminal
 
 /// Questions to the user at the terminal. Ctrl-C and the end of the input end them.
 struct Questions {
-    let interruption: Interruption
     /// The error's text if they end without an answer.
     let ending: String
 
@@ -57,15 +56,14 @@ struct Questions {
 
     /// An answer that is not shown; nil for an empty line.
     func secret(_ question: String) throws(RingbackError) -> String? {
-        let line = Prompt.readHidden(question, limit: SecretInput.maxLength, interruption: interruption.descriptor)
-        guard let line, !interruption.isInterrupted else { throw RingbackError(.cancelled, ending) }
+        let line = try SecretInput.readHidden(question)
+        guard let line, !Signals.isInterrupted else { throw RingbackError(.cancelled, ending) }
         return line.isEmpty ? nil : line
     }
 
     /// Nil at the end of the input, and after a signal.
     private func readLine() -> String? {
-        guard let line = try? SecretInput(interruption: interruption).readLine(of: 0), !interruption.isInterrupted
-        else { return nil }
+        guard let line = try? SecretInput.readLine(of: 0), !Signals.isInterrupted else { return nil }
         return line.split { $0 == " " || $0 == "\t" || $0.isNewline }.joined(separator: " ")
     }
 }
@@ -73,9 +71,7 @@ struct Questions {
 /// What must not be seen (passwords, codes, tokens) is a line of a terminal without echo, of standard input or of a
 /// descriptor: never an argument or a variable, which other programs can read. Several values from one descriptor are
 /// lines of it, in the order in which they are asked for.
-struct SecretInput {
-    let interruption: Interruption
-
+enum SecretInput {
     /// In bytes. Tokens are the longest.
     static let maxLength = 16_384
 
@@ -84,16 +80,16 @@ struct SecretInput {
         (descriptor ?? 0) == 0 && Console.Stream.input.isTerminal
     }
 
-    func read(
+    static func read(
         _ name: String, from descriptor: Int32?, otherwise consequence: String = "Nothing was sent."
     ) throws(RingbackError) -> String {
         if let text = try readOptional(name, from: descriptor) { return text }
-        let ways = SecretInput.asksUser(descriptor) ? "" : SecretInput.ways(from: descriptor)
+        let ways = asksUser(descriptor) ? "" : ways(from: descriptor)
         throw RingbackError(.cancelled, "No \(name) was read. \(consequence)\(ways)")
     }
 
     /// A value that is read only from a descriptor that was named for it.
-    func readNamed(_ name: String, from descriptor: Int32?) throws(RingbackError) -> String? {
+    static func readNamed(_ name: String, from descriptor: Int32?) throws(RingbackError) -> String? {
         guard let descriptor else { return nil }
         return try read(name, from: descriptor)
     }
@@ -104,16 +100,18 @@ struct SecretInput {
     }
 
     /// Nil for an empty line, and at the end of what there is.
-    func readOptional(_ name: String, from descriptor: Int32?, hint: String = "") throws(RingbackError) -> String? {
+    static func readOptional(
+        _ name: String, from descriptor: Int32?, hint: String = ""
+    ) throws(RingbackError) -> String? {
         let first = name.prefix(1).uppercased() + name.dropFirst()
         let line = try line("\(first) (it is not shown\(hint)): ", from: descriptor)
         return line?.isEmpty == false ? line : nil
     }
 
     /// A new value is asked for twice on a terminal, since what is typed is not shown.
-    func readNew(_ name: String, from descriptor: Int32?) throws(RingbackError) -> String {
+    static func readNew(_ name: String, from descriptor: Int32?) throws(RingbackError) -> String {
         let first = try read(name, from: descriptor)
-        guard SecretInput.asksUser(descriptor) else { return first }
+        guard asksUser(descriptor) else { return first }
         guard try line("The same again: ", from: descriptor) == first else {
             throw RingbackError(.cancelled, "The two are not the same. Nothing was sent.")
         }
@@ -121,23 +119,26 @@ struct SecretInput {
     }
 
     /// One line; nil at the end, or when `other` became readable first.
-    func line(_ question: String, from descriptor: Int32?, orEndedBy other: Int32 = -1) throws(RingbackError) -> String?
-    {
-        let line =
-            try SecretInput.asksUser(descriptor)
-            ? Prompt.readHidden(
-                question, limit: SecretInput.maxLength, interruption: interruption.descriptor, orEndedBy: other)
-            : readLine(of: descriptor ?? 0, other)
+    static func line(
+        _ question: String, from descriptor: Int32?, orEndedBy other: Int32 = -1
+    ) throws(RingbackError) -> String? {
+        let line = try asksUser(descriptor) ? readHidden(question, other) : readLine(of: descriptor ?? 0, other)
         // After an interruption nothing may be sent.
-        if interruption.isInterrupted { throw RingbackError(.cancelled, "Interrupted. Nothing was sent.") }
+        if Signals.isInterrupted { throw RingbackError(.cancelled, "Interrupted. Nothing was sent.") }
         return line
     }
 
+    fileprivate static func readHidden(_ question: String, _ other: Int32 = -1) throws(RingbackError) -> String? {
+        let signals = try Signals.interruption().descriptor
+        return Prompt.readHidden(question, limit: maxLength, interruption: signals, orEndedBy: other)
+    }
+
     /// Reads byte by byte: what follows the line is for the next reader.
-    fileprivate func readLine(of descriptor: Int32, _ other: Int32 = -1) throws(RingbackError) -> String? {
+    fileprivate static func readLine(of descriptor: Int32, _ other: Int32 = -1) throws(RingbackError) -> String? {
         var bytes: [UInt8] = []
+        let signals = try Signals.interruption().descriptor
         while true {
-            var entries = [descriptor, interruption.descriptor, other].map {
+            var entries = [descriptor, signals, other].map {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }
             if unsafe poll(&entries, 3, -1) < 0, errno != EINTR { throw unreadable(descriptor, errno) }
@@ -150,15 +151,15 @@ struct SecretInput {
             if count == 0, bytes.isEmpty { return nil }
             if count == 0 || byte == 0x0A { break }
             bytes.append(byte)
-            guard bytes.count <= SecretInput.maxLength else {
-                throw RingbackError(.systemError, "A line is longer than \(SecretInput.maxLength) bytes.")
+            guard bytes.count <= maxLength else {
+                throw RingbackError(.systemError, "A line is longer than \(maxLength) bytes.")
             }
         }
         if bytes.last == 0x0D { bytes.removeLast() }
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    private func unreadable(_ descriptor: Int32, _ code: Int32) -> RingbackError {
+    private static func unreadable(_ descriptor: Int32, _ code: Int32) -> RingbackError {
         RingbackError(
             .systemError,
             "Descriptor \(descriptor) cannot be read: \(unsafe String(cString: strerror(code))). Nothing was sent.")

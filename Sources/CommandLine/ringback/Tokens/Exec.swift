@@ -42,7 +42,7 @@ struct Exec: AccountNaming {
         try require(
             command.first?.isEmpty == false, "Name the command after --: \(shown: "ringback exec \(account) -- CMD").")
         try require(
-            env.map(ExecToken.isVariable) ?? true,
+            env?.isVariableName ?? true,
             "--env must be a variable's name: letters, digits and _, not a digit first.")
         try require(
             fd.map { $0 == 0 || (3...1_023).contains($0) } ?? true,
@@ -119,7 +119,7 @@ struct Alias: ParsableCommand {
             "The program is named as in PATH: letters, digits, “.”, “_” and “-”.")
         try require(RequestTarget.isAccountName(account), AccountAdd.nameRule)
         try require(
-            ExecToken.isVariable(variable),
+            variable.isVariableName,
             "The variable's name has letters, digits and _, not a digit first, as GH_TOKEN.")
     }
 
@@ -143,13 +143,6 @@ struct ExecToken {
 
     var variable: String?
     var descriptor: Int32?
-
-    static func isVariable(_ name: String) -> Bool {
-        name.utf8.first.map { !(0x30...0x39).contains($0) } == true
-            && name.utf8.allSatisfy { byte in
-                (0x61...0x7A).contains(byte | 0x20) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "_")
-            }
-    }
 
     /// To be called right before the program is replaced.
     func put(_ token: String) throws(RingbackError) {

@@ -1,7 +1,7 @@
 import Adapters
-import ArgumentParser
+public import ArgumentParser
 import RingbackAPI
-import RingbackBase
+public import RingbackBase
 import RingbackClient
 import Terminal
 
@@ -55,25 +55,20 @@ enum TokenVerb {
     static func answer(_ options: TokenOptions) throws(RingbackError) -> JSON {
         let answer = try session(options)
         warn(of: answer["scope"]?.string, askedFor: options.request.scope)
-        warn(ofValidity: answer["expires_in"]?.integer, askedFor: options.request.minValid)
-        warn(ofLost: answer["lost_scope"]?.string, answer["account"]?.string)
+        // A token never lasts longer than its provider lets it.
+        if let seconds = answer["expires_in"]?.integer, let asked = options.request.minValid, seconds < asked {
+            Output.note(
+                "Warning: the token is valid for \(seconds) s, shorter than the \(asked) s of --min-valid: the provider's "
+                    + "tokens do not last that long.")
+        }
+        // The provider took scopes away from the session when the downscoped token was requested.
+        if let scope = answer["lost_scope"]?.string, let account = answer["account"]?.string {
+            Output.note(
+                "Warning: the session of \(account) lost the scope \(Sanitizer.line(scope, limit: 1_000)): its provider "
+                    + "takes scopes away when a token with fewer scopes is requested. "
+                    + "Run: \(shown: "ringback login \(account)")")
+        }
         return answer
-    }
-
-    /// The provider took scopes away from the session when the downscoped token was requested.
-    private static func warn(ofLost scope: String?, _ account: String?) {
-        guard let scope, let account else { return }
-        Output.note(
-            "Warning: the session of \(account) lost the scope \(Sanitizer.line(scope, limit: 1_000)): its provider takes "
-                + "scopes away when a token with fewer scopes is requested. Run: \(shown: "ringback login \(account)")")
-    }
-
-    /// A token never lasts longer than its provider lets it.
-    private static func warn(ofValidity seconds: Int?, askedFor asked: Int?) {
-        guard let seconds, let asked, seconds < asked else { return }
-        Output.note(
-            "Warning: the token is valid for \(seconds) s, shorter than the \(asked) s of --min-valid: the provider's "
-                + "tokens do not last that long.")
     }
 
     private static func session(_ options: TokenOptions) throws(RingbackError) -> JSON {
@@ -87,7 +82,7 @@ enum TokenVerb {
             var run = SignInRun(account: account, opensBrowser: true)
             run.mayChooseDevice = true
             run.timeout = request.timeout.map { min(max($0, 1), 3_600) }
-            let signedIn = try run.finish(Daemon.calls(socket: options.socket, try Signals.interruption()))
+            let signedIn = try run.finish(Daemon.calls(socket: options.socket, Signals.interruption()))
             Output.note(SignInRun.result(account, signedIn))
             return try calls.session(request)
         }
@@ -137,7 +132,7 @@ struct Token: DaemonVerb {
             format != .netrc || origin != nil || json.isWanted,
             "The format netrc needs the server's URL: --origin URL.")
         try require(variable == nil || format == .env, "--variable is for the format env.")
-        try require(variable.map(ExecToken.isVariable) ?? true, "--variable is no name of a variable.")
+        try require(variable?.isVariableName ?? true, "--variable is no name of a variable.")
         try require(!signIn || (issuer == nil && origin == nil), "--sign-in needs an account's name.")
     }
 
@@ -310,14 +305,12 @@ struct PrintedToken {
                 HTTPFields.Field("Authorization", "\(type.lowercased() == "bearer" ? "Bearer" : type) \(try token)")
             ]
         case .origin(let credential, _):
-            var fields: [HTTPFields.Field] = []
-            for line in credential.headers {
+            return try credential.headers.map { line throws(RingbackError) in
                 guard let end = line.firstRange(of: ": "), line.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else {
                     throw RingbackError(.badResponse, "The daemon's response has a header that is not one.")
                 }
-                fields.append(HTTPFields.Field(String(line[..<end.lowerBound]), String(line[end.upperBound...])))
+                return HTTPFields.Field(String(line[..<end.lowerBound]), String(line[end.upperBound...]))
             }
-            return fields
         }
     }
 
@@ -358,6 +351,6 @@ struct PrintedToken {
 
     /// True for visible characters without blanks, in any script: SASL's names are UTF-8.
     private static func isName(_ text: String) -> Bool {
-        !text.isEmpty && text.unicodeScalars.allSatisfy { Sanitizer.isVisible($0) && $0 != " " }
+        !text.isEmpty && text.unicodeScalars.allSatisfy { $0.isVisible && $0 != " " }
     }
 }

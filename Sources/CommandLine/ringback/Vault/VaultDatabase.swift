@@ -72,7 +72,7 @@ struct VaultMove: DaemonVerb {
 
     func run() throws {
         let interruption = try Signals.interruption()
-        let calls = try daemon.calls(interruption)
+        let calls = try daemon.interruptibleCalls()
         var shown: String?
         while true {
             let vault = try calls.call(.getStatus)["vault"]
@@ -124,17 +124,19 @@ struct VaultFacts: DaemonVerb {
     @OptionGroup var options: CallOptions
 
     func run() throws {
-        let warnings = if let url { try showFacts(url) } else { try showDaemon() }
+        let answer =
+            if let url {
+                try AdministratorCall.run(["facts", "--url", url] + server.words)
+            } else {
+                try daemon.calls().call(.getStatus)["vault"] ?? [:]
+            }
+        guard !json.isWanted else { return Output.json(answer) }
+        let warnings = url == nil ? VaultFacts.showDaemon(answer) : VaultFacts.showFacts(answer)
         for warning in warnings { Output.note("Warning: \(warning)") }
         if !warnings.isEmpty { throw ExitCode(ExitStatus.failed) }
     }
 
-    private func showFacts(_ url: String) throws(RingbackError) -> [String] {
-        let report = try AdministratorCall.run(["facts", "--url", url] + server.words)
-        guard !json.isWanted else {
-            Output.json(report)
-            return []
-        }
+    private static func showFacts(_ report: JSON) -> [String] {
         Output.fields([
             "Database": report["place"]?.string,
             "Server": report["server"]?.integer.map { "PostgreSQL \($0 / 10_000)" },
@@ -142,7 +144,7 @@ struct VaultFacts: DaemonVerb {
             "Owners": report["owners"]?.integer.map { "\($0)" }, "Hosts": report["hosts"]?.integer.map { "\($0)" },
             "Size": report["size"]?.integer.map { "\(($0 + 1_023) / 1_024) KiB" },
         ])
-        return VaultFacts.warnings(report)
+        return warnings(report)
     }
 
     static func warnings(_ report: JSON) -> [String] {
@@ -177,13 +179,7 @@ struct VaultFacts: DaemonVerb {
         return warnings
     }
 
-    private func showDaemon() throws(RingbackError) -> [String] {
-        let answer = try daemon.calls().call(.getStatus)
-        let vault = answer["vault"] ?? [:]
-        guard !json.isWanted else {
-            Output.json(vault)
-            return []
-        }
+    private static func showDaemon(_ vault: JSON) -> [String] {
         let locked = vault.isTrue("locked")
         Output.field("Vault", vault.text("kind") + (locked ? ", locked" : ""))
         if locked { Output.field("Locked", vault["reason"]?.string ?? "Run: ringback unlock") }

@@ -205,8 +205,8 @@ struct VaultJoin: DaemonVerb {
 
     func run() throws {
         let interruption = try Signals.interruption()
-        let calls = try daemon.calls(interruption)
-        let answer = try join(calls, interruption)
+        let calls = try daemon.interruptibleCalls()
+        let answer = try join(calls)
         let code = answer["code"]?.string.map { Sanitizer.line($0) }
         if json.isWanted { Output.json(answer) } else { show(answer, code) }
         guard code != nil, !noWait else { return }
@@ -218,7 +218,7 @@ struct VaultJoin: DaemonVerb {
         if !json.isWanted { Output.line("The vault is open.") }
     }
 
-    private func join(_ calls: BrokerCalls, _ interruption: Interruption) throws(RingbackError) -> JSON {
+    private func join(_ calls: BrokerCalls) throws(RingbackError) -> JSON {
         var body: JSONObject = ["name": name]
         while true {
             do throws(RingbackError) {
@@ -228,7 +228,7 @@ struct VaultJoin: DaemonVerb {
                 guard isMissing, body["password"] == nil else { throw error }
             }
             body["password"] = .string(
-                try SecretInput(interruption: interruption).read(
+                try SecretInput.read(
                     "password of the invitation", from: nil, otherwise: "Nothing was changed."))
         }
     }
@@ -298,9 +298,8 @@ struct VaultShare: DaemonVerb {
     }
 
     func run() throws {
-        let interruption = try Signals.interruption()
-        let calls = try daemon.calls(interruption)
-        let text = try SecretInput(interruption: interruption).read("code", from: nil)
+        let calls = try daemon.interruptibleCalls()
+        let text = try SecretInput.read("code", from: nil)
         let answer = try advising(
             "See that the code is typed as it is shown there. To show it again, run there: ringback vault join. "
                 + "If it was right, it is not accepted again: remove that host with ringback vault remove-host, "

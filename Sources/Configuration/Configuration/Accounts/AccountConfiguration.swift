@@ -51,7 +51,6 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let headers: [FormEncoding.Pair]
     /// How the sign-in page is opened.
     public let page: PageSettings
-    public let policy: AccountPolicy
     /// Nil for the default of `[consent]`.
     public let consent: ConsentMode?
     /// The programs that need no consent: absolute paths, and `unit:NAME`.
@@ -65,21 +64,6 @@ public struct AccountConfiguration: Sendable, Equatable {
         (moved.source, moved.lines) = (source, lines)
         return self == moved
     }
-}
-
-/// Whether authorization requests are pushed (RFC 9126), with the values of the configuration.
-public enum PushedRequests: String, Sendable, Equatable, CaseIterable {
-    /// If the provider's metadata offer it. If pushing fails and the provider does not require it, the request is sent
-    /// through the browser.
-    case automatic = "auto"
-    case never
-    /// Always: if pushing fails, the sign-in fails.
-    case required
-}
-
-public enum AccountPolicy: String, Sendable, Equatable, CaseIterable {
-    /// All programs of the daemon's own user.
-    case sameUID = "same-uid"
 }
 
 public struct ConfigurationSource: Sendable, Equatable, CustomStringConvertible {

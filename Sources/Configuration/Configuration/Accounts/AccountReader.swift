@@ -8,7 +8,7 @@ struct AccountReader {
 
     /// Nil if the provider cannot be read.
     func read() -> AccountConfiguration? {
-        if !AccountReader.isName(table.name) { table.refuse(nil, "an account's name \(AccountReader.nameRule)") }
+        if !table.name.isAccountName { table.refuse(nil, "an account's name \(AccountReader.nameRule)") }
         let provider = readProvider()
         let client = ClientReader(table: table).read(of: provider)
         let service = ServiceReader(table: table).read(of: client, at: provider)
@@ -33,21 +33,14 @@ struct AccountReader {
                 refreshMargin: table.integer("refresh_margin"), sessionWarnings: warnings,
                 callbackPeerUIDs: table.uids("callback_peer_uids"), trust: trust,
                 certificateFile: trust.certificateAuthorities == nil ? nil : table.filePath("ca_file"), route: route,
-                headers: readHeaders(), page: PageSettings(reading: table), policy: table.word("policy") ?? .sameUID,
-                consent: table.word("consent"), programs: readPrograms(), source: table.source,
+                headers: readHeaders(), page: PageSettings(reading: table), consent: table.word("consent"),
+                programs: readPrograms(), source: table.source,
                 lines: Dictionary(table.members.map { ($0.key, $0.node.line) }, uniquingKeysWith: { first, _ in first })
             )
         }
     }
 
     static let nameRule = "begins with a-z or 0-9 and goes on with up to 63 of a-z, 0-9, '.', '_', '-'"
-
-    static func isName(_ name: String) -> Bool {
-        let letters = name.utf8.allSatisfy { byte in
-            byte.isLetterOrDigit && !(0x41...0x5A).contains(byte) || "._-".utf8.contains(byte)
-        }
-        return letters && (1...64).contains(name.utf8.count) && !"._-".contains(name.first ?? ".")
-    }
 
     private func readPrograms() -> [String] {
         (table.strings("programs") ?? []).compactMap { text, node in

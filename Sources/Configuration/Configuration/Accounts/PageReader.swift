@@ -7,37 +7,37 @@ extension PageSettings {
     /// called there.
     init(reading table: SettingTable) {
         self.init()
-        browser = PageSettings.readBrowser(table)
+        browser = table.command("browser", begins: "a name in PATH, an absolute path") { name in
+            // A bare name is looked up in PATH when the page is opened.
+            let isBare = !name.isEmpty && !name.hasPrefix("-") && !name.hasPrefix("~") && !name.contains("/")
+            return isBare ? name : table.place.path(name)
+        }
         sendsLoginHint = table.boolean("login_hint") ?? true
         opensAtOnce = table.string("interactive") == "open"
         displayName = table.displayName
     }
-
-    private static func readBrowser(_ table: SettingTable) -> [String]? {
-        guard let written = table.strings("browser") else { return nil }
-        guard let program = written.first else {
-            table.refuse("browser", "must have a program, and may have arguments")
-            return nil
-        }
-        let uses = written.dropFirst().reduce(0) { $0 + $1.text.ranges(of: placeholder).count }
-        if uses > 1 { table.refuse("browser", "{url} may occur only once") }
-        for (text, node) in written where text.utf8.contains(0) {
-            table.refuse("browser", node, "an argument cannot have a NUL in it")
-        }
-        let name = program.text
-        // A bare name is looked up in PATH when the page is opened.
-        let isBare = !name.isEmpty && !name.hasPrefix("-") && !name.hasPrefix("~") && !name.contains("/")
-        guard !name.contains(placeholder), let path = isBare ? name : table.place.path(name) else {
-            table.refuse(
-                "browser", program.node,
-                "begins with a program: a name in PATH, an absolute path, or one that begins with ~/; without {url}")
-            return nil
-        }
-        return [path] + written.dropFirst().map(\.text)
-    }
 }
 
 extension SettingTable {
+    /// A program and its arguments, one of which may have `{url}`. `path` expands the program; nil if it is not allowed.
+    func command(_ key: String, begins rule: String, _ path: (String) -> String?) -> [String]? {
+        guard let words = strings(key) else { return nil }
+        for (text, node) in words where text.utf8.contains(0) {
+            refuse(key, node, "an argument cannot have a NUL in it")
+        }
+        let uses = words.dropFirst().reduce(0) { $0 + $1.text.ranges(of: PageSettings.placeholder).count }
+        if uses > 1 { refuse(key, "{url} may occur only once") }
+        guard let program = words.first else {
+            refuse(key, "must have a program, and may have arguments")
+            return nil
+        }
+        guard !program.text.contains(PageSettings.placeholder), let found = path(program.text) else {
+            refuse(key, program.node, "begins with a program: \(rule), or one that begins with ~/; without {url}")
+            return nil
+        }
+        return [found] + words.dropFirst().map(\.text)
+    }
+
     /// `display_name` of an account or a scheme.
     var displayName: String? {
         text(

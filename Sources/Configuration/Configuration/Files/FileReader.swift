@@ -1,4 +1,4 @@
-internal import RingbackBase
+public import RingbackBase
 
 struct FileReader {
     let table: SettingTable
@@ -11,7 +11,7 @@ struct FileReader {
     /// Nil without a path.
     func read() -> FileConfiguration? {
         let (path, account) = (readPath(), table.account)
-        let format: FileConfiguration.Format = table.word("format") ?? .token
+        let format: TokenFileFormat = table.word("format") ?? .token
         let (scopes, audience) = (table.scopes(), table.audience)
         let lifetime = table.lifetime(atMost: FileReader.longestLifetime)
         let (host, username) = (readWord("host", of: .netrc, format), readWord("username", of: .netrc, format))
@@ -19,7 +19,7 @@ struct FileReader {
         if format == .netrc {
             table.refuseMissing("host", "needs host: the server that a program reads the netrc file for")
         }
-        if let variable, !FileReader.isVariable(variable) {
+        if let variable, !variable.isVariableName {
             table.refuse(
                 "variable", "begins with a letter or an underscore and goes on with letters, digits and underscores")
         }
@@ -52,9 +52,7 @@ struct FileReader {
 
     /// Reads a key that only one format has. Its value is printable ASCII without spaces, quotes and backslashes, so
     /// that all programs parse it in the same way.
-    private func readWord(
-        _ key: String, of owner: FileConfiguration.Format, _ format: FileConfiguration.Format
-    ) -> String? {
+    private func readWord(_ key: String, of owner: TokenFileFormat, _ format: TokenFileFormat) -> String? {
         guard let word = table.string(key) else { return nil }
         if format != owner {
             table.refuse(key, "is only for format = \"\(owner.rawValue)\"")
@@ -64,11 +62,6 @@ struct FileReader {
             table.refuse(key, "is printable ASCII without spaces, quotes, backslashes and a number sign at the start")
         }
         return word
-    }
-
-    static func isVariable(_ word: String) -> Bool {
-        word.utf8.allSatisfy { $0.isLetterOrDigit || $0 == UInt8(ascii: "_") }
-            && word.utf8.first.map { (0x30...0x39).contains($0) } != true
     }
 }
 
@@ -83,24 +76,10 @@ extension ConfigurationPlace {
 
 /// `[[file]]`: a file in which the daemon keeps an account's current token, for programs that can only read a file.
 public struct FileConfiguration: Sendable, Equatable {
-    public enum Format: String, Sendable, CaseIterable {
-        /// The access token alone, without a line break.
-        case token
-        /// The ID token alone, without a line break.
-        case idToken = "id_token"
-        /// A line `Authorization: Bearer TOKEN`.
-        case header
-        case netrc
-        /// An assignment to a variable, for a POSIX shell.
-        case env
-        /// A JSON object with the token, its type, its scope and when it expires.
-        case json
-    }
-
     /// Absolute.
     public let path: String
     public let account: String
-    public let format: Format
+    public let format: TokenFileFormat
     /// The scopes of a downscoped token; nil for the session's own.
     public let scopes: [String]?
     public let audience: String?

@@ -14,7 +14,7 @@ struct OriginReader {
         let account = table.account
         let matchUsername = readName("match_username", isForBasic: false)
         let username = readName("username", isForBasic: true)
-        let kind: OriginConfiguration.Kind = table.word("kind") ?? .accessToken
+        let kind: TokenKind = table.word("kind") ?? .accessToken
         let (scopes, audience) = (table.scopes(), table.audience)
         let resource = table.text(
             "resource", "is an absolute URI without a fragment (RFC 8707)", where: TokenDownscoping.isResource)
@@ -122,15 +122,10 @@ extension OriginHeader.Failure: SettingFailure {
 
 /// `[[origin]]`: which account's token a tool gets for the servers below a URL.
 public struct OriginConfiguration: Sendable, Equatable {
-    public enum Kind: String, Sendable, CaseIterable {
-        case accessToken = "access_token"
-        case idToken = "id_token"
-    }
-
     /// What a lookup is compared with: the URL, and the user name that the tool must ask for.
     public let rule: OriginRule
     public let account: String
-    public let kind: Kind
+    public let kind: TokenKind
     /// The scopes of a downscoped token; nil for the session's own.
     public let scopes: [String]?
     public let audience: String?

@@ -172,7 +172,7 @@ struct Key {
         Key(.account, "ca_file", .string, "PEM certificates to trust instead of the system's"),
         Key(.account, "pinned_public_keys", .strings, "sha256//BASE64 of the keys the server may have"),
         Key(.account, "headers", .stringTable, "further header fields of requests to the provider"),
-        Key(.account, "policy", .word(of: AccountPolicy.self), "who may use the account"),
+        Key(.account, "policy", .word(["same-uid"]), "who may use the account"),
         Key(.account, "consent", .word(of: ConsentMode.self), "whether programs may use the account"),
         Key(.account, "programs", .strings, "programs that need no consent: absolute paths, unit:NAME"),
 
@@ -200,7 +200,7 @@ struct Key {
         Key(.origin, "scope", .string, "a token downscoped to these scopes, separated by spaces"),
         Key(.origin, "audience", .string, "a token for this audience"),
         Key(.origin, "resource", .string, "a token for this resource (RFC 8707)"),
-        Key(.origin, "kind", .word(of: OriginConfiguration.Kind.self), "which token of the session"),
+        Key(.origin, "kind", .word(of: TokenKind.self), "which token of the session"),
         Key(.origin, "username", .string, "the user name for tools that want one"),
         Key(.origin, "without_scheme", .boolean, "true: also for tools that do not say whether they use https"),
         Key(.origin, "ca_sha256", .texts, "kubectl: the SHA-256 of the cluster's certificate authority (PEM file)"),
@@ -211,7 +211,7 @@ struct Key {
 
         Key(.keptFile, "path", .string, "the file; also ~/NAME and $XDG_RUNTIME_DIR/NAME"),
         Key(.keptFile, "account", .string, "the account whose token it contains"),
-        Key(.keptFile, "format", .word(of: FileConfiguration.Format.self), "what the file contains"),
+        Key(.keptFile, "format", .word(of: TokenFileFormat.self), "what the file contains"),
         Key(.keptFile, "scope", .string, "a token downscoped to these scopes, separated by spaces"),
         Key(.keptFile, "audience", .string, "a token for this audience"),
         Key(.keptFile, "ttl", .span, "how long after the sign-in the file is kept; seconds, or as \"8h\""),

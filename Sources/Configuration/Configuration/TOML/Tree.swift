@@ -1,16 +1,18 @@
+internal import RingbackBase
+
 /// The tables of a text while it is read. TOML allows a table to be written in several places, but each key only once.
 /// This type enforces these rules (TOML 1.0.0, sections "Keys", "Table", "Inline Table" and "Array of Tables").
 struct TOMLTree {
-    enum Entry {
-        /// The index of a table in ``tables``.
-        case table(Int)
-        /// `[[name]]`: the index of its list of tables in ``lists``.
-        case tables(Int)
+    private enum Entry {
+        case table(Table)
+        /// `[[name]]`
+        case tables(List)
         /// A value after `=`, to which nothing can be added.
         case value(TOMLDocument.Value)
     }
 
-    struct Table {
+    /// Tables and lists are changed in place; copying them would take quadratic time.
+    private final class Table {
         enum Origin: Equatable {
             /// Created by a name before the last one in a header; its own header may still follow.
             case implied
@@ -22,133 +24,116 @@ struct TOMLTree {
 
         var origin: Origin
         /// The line where it first occurs, from 1.
-        var line = 1
-        /// Indices in ``entries``.
-        var keys: [String: Int] = [:]
+        let line: Int
+        var keys: [String: (entry: Entry, line: Int)] = [:]
+
+        init(_ origin: Origin, line: Int) { (self.origin, self.line) = (origin, line) }
+
+        func add(_ name: String, _ origin: Origin, line: Int) -> Table {
+            let table = Table(origin, line: line)
+            keys[name] = (.table(table), line)
+            return table
+        }
     }
 
-    private var entries: [(entry: Entry, line: Int)] = []
-    /// The first one is the root. Tables are changed in place; copying them would take quadratic time.
-    private var tables = [Table(origin: .header)]
-    /// Indices in ``tables``.
-    private var lists: [[Int]] = []
+    private final class List {
+        var tables: [Table] = []
+    }
+
+    private let root: Table
     /// The table to which pairs are added.
-    private var current = 0
+    private var current: Table
     /// Counts headers: a dotted key may add to a table that another dotted key of the same section has created.
     private var section = 0
 
     typealias Failure = TOMLDocument.SyntaxError
 
+    init() {
+        root = Table(.header, line: 1)
+        current = root
+    }
+
     /// Begins `[names]`.
     mutating func begin(table names: [String], line: Int) throws(Failure) {
         section += 1
-        let parent = try parent(of: names, line)
-        let name = names[names.count - 1]
-        guard let index = tables[parent].keys[name] else {
-            current = addTable(.header, name, to: parent, line)
-            return
+        let (parent, name) = try parent(of: names, line)
+        switch parent.keys[name]?.entry {
+        case nil: current = parent.add(name, .header, line: line)
+        case .table(let table)? where table.origin == .implied:
+            table.origin = .header
+            current = table
+        default: throw TOMLTree.redefined(names, in: parent, line)
         }
-        guard case .table(let table) = entries[index].entry, tables[table].origin == .implied else {
-            throw redefined(names, index, line)
-        }
-        tables[table].origin = .header
-        current = table
     }
 
     /// Begins `[[names]]`.
     mutating func begin(element names: [String], line: Int) throws(Failure) {
         section += 1
-        let parent = try parent(of: names, line)
-        let name = names[names.count - 1]
-        if let index = tables[parent].keys[name] {
-            guard case .tables(let list) = entries[index].entry else { throw redefined(names, index, line) }
-            lists[list].append(tables.count)
-        } else {
-            lists.append([tables.count])
-            add(.tables(lists.count - 1), name, to: parent, line)
+        let (parent, name) = try parent(of: names, line)
+        if parent.keys[name] == nil { parent.keys[name] = (.tables(List()), line) }
+        guard case .tables(let list)? = parent.keys[name]?.entry else {
+            throw TOMLTree.redefined(names, in: parent, line)
         }
-        current = tables.count
-        tables.append(Table(origin: .header, line: line))
+        current = Table(.header, line: line)
+        list.tables.append(current)
     }
 
     /// Adds `names = value` to the current table.
     mutating func set(_ names: [String], _ value: TOMLDocument.Value, line: Int) throws(Failure) {
         var place = current
         for (depth, name) in names.dropLast().enumerated() {
-            guard let index = tables[place].keys[name] else {
-                place = addTable(.dotted(section: section), name, to: place, line)
-                continue
+            switch place.keys[name]?.entry {
+            case nil: place = place.add(name, .dotted(section: section), line: line)
+            case .table(let table)? where [.implied, .dotted(section: section)].contains(table.origin): place = table
+            default: throw TOMLTree.redefined(names.prefix(depth + 1), in: place, line)
             }
-            guard case .table(let table) = entries[index].entry, mayExtend(tables[table].origin) else {
-                throw redefined(Array(names.prefix(depth + 1)), index, line)
-            }
-            place = table
         }
         let name = names[names.count - 1]
-        if let index = tables[place].keys[name] { throw redefined(names, index, line) }
-        add(.value(value), name, to: place, line)
+        guard place.keys[name] == nil else { throw TOMLTree.redefined(names, in: place, line) }
+        place.keys[name] = (.value(value), line)
     }
 
-    private func mayExtend(_ origin: Table.Origin) -> Bool {
-        switch origin {
-        case .implied: true
-        case .header: false
-        case .dotted(let number): number == section
-        }
-    }
-
-    /// The table that contains a header's last name.
-    private mutating func parent(of names: [String], _ line: Int) throws(Failure) -> Int {
-        var place = 0
+    /// The table that contains a header's last name, and that name.
+    private func parent(of names: [String], _ line: Int) throws(Failure) -> (Table, String) {
+        var place = root
         for (depth, name) in names.dropLast().enumerated() {
-            guard let index = tables[place].keys[name] else {
-                place = addTable(.implied, name, to: place, line)
-                continue
-            }
-            switch entries[index].entry {
-            case .table(let table): place = table
+            switch place.keys[name]?.entry {
+            case nil: place = place.add(name, .implied, line: line)
+            case .table(let table)?: place = table
             // The name of an array of tables refers to the array's last element.
-            case .tables(let list): place = lists[list][lists[list].count - 1]
-            case .value: throw redefined(Array(names.prefix(depth + 1)), index, line)
+            case .tables(let list)?: place = list.tables[list.tables.count - 1]
+            case .value?: throw TOMLTree.redefined(names.prefix(depth + 1), in: place, line)
             }
         }
-        return place
+        return (place, names[names.count - 1])
     }
 
-    private mutating func addTable(_ origin: Table.Origin, _ name: String, to place: Int, _ line: Int) -> Int {
-        tables.append(Table(origin: origin, line: line))
-        add(.table(tables.count - 1), name, to: place, line)
-        return tables.count - 1
+    /// The last of the names is in the table already.
+    private static func redefined(_ names: some Collection<String>, in table: Table, _ line: Int) -> Failure {
+        let names = Array(names)
+        let former = table.keys[names[names.count - 1]]?.line ?? line
+        return Failure(line: line, message: "\(KeyCheck.display(names)) is already defined in line \(former)")
     }
 
-    private mutating func add(_ entry: Entry, _ name: String, to place: Int, _ line: Int) {
-        entries.append((entry, line))
-        tables[place].keys[name] = entries.count - 1
-    }
+    func members() -> [TOMLDocument.Member] { TOMLTree.members(of: root, depth: 0) }
 
-    private func redefined(_ names: [String], _ index: Int, _ line: Int) -> Failure {
-        Failure(line: line, message: "\(KeyCheck.display(names)) is already defined in line \(entries[index].line)")
-    }
-
-    func members() -> [TOMLDocument.Member] { members(of: 0, depth: 0) }
-
-    private func members(of table: Int, depth: Int) -> [TOMLDocument.Member] {
-        tables[table].keys.map { key, index in .init(key: key, node: node(entries[index], depth: depth + 1)) }
+    private static func members(of table: Table, depth: Int) -> [TOMLDocument.Member] {
+        table.keys.map { key, entry in .init(key: key, node: node(entry, depth: depth + 1)) }
             .sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
     }
 
-    private func node(_ entry: (entry: Entry, line: Int), depth: Int) -> TOMLDocument.Node {
+    private static func node(_ entry: (entry: Entry, line: Int), depth: Int) -> TOMLDocument.Node {
         switch entry.entry {
-        case .value(let value): return .init(value: TOMLTree.limited(value, depth: depth), line: entry.line)
+        case .value(let value): return .init(value: limited(value, depth: depth), line: entry.line)
         case .table(let table): return node(ofTable: table, depth: depth, entry.line)
         case .tables(let list):
             guard depth < TOMLDocument.maxDepth else { return .init(value: .other("an array"), line: entry.line) }
-            let elements = lists[list].map { node(ofTable: $0, depth: depth + 1, tables[$0].line) }
+            let elements = list.tables.map { node(ofTable: $0, depth: depth + 1, $0.line) }
             return .init(value: .array(elements), line: entry.line)
         }
     }
 
-    private func node(ofTable table: Int, depth: Int, _ line: Int) -> TOMLDocument.Node {
+    private static func node(ofTable table: Table, depth: Int, _ line: Int) -> TOMLDocument.Node {
         guard depth < TOMLDocument.maxDepth else { return .init(value: .other("a table"), line: line) }
         return .init(value: .table(members(of: table, depth: depth)), line: line)
     }
@@ -329,9 +314,7 @@ enum TOMLPlainValue {
             guard let year = takeNumber(4), take("-"), let month = takeNumber(2), take("-"), let day = takeNumber(2),
                 (1...12).contains(month)
             else { return false }
-            let isLeapYear = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-            let days = [31, isLeapYear ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-            return (1...days[month - 1]).contains(day)
+            return (1...Calendar.length(ofMonth: month, year)).contains(day)
         }
 
         /// Accepts a leap second.

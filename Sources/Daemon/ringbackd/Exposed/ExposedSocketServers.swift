@@ -5,6 +5,7 @@ import Desktop
 import LocalHTTP
 import Logging
 import MCPBridge
+import RingbackBase
 import ServiceLifecycle
 import SessionVault
 import Synchronization

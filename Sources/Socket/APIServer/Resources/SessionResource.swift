@@ -286,7 +286,7 @@ extension Call {
         if let timeout = try duration("timeout") { query.timeout = timeout }
         query.subject = self.query("subject")
         query.program = program
-        query.kind = try self.query("kind", as: TokenKind.self) == .idToken ? .idToken : .accessToken
+        query.kind = try self.query("kind", as: TokenKind.self) ?? .accessToken
         query.key = try tokenKey()
         return query
     }

@@ -318,11 +318,7 @@ package struct RequestTarget {
     private var bytes: [UInt8] = []
     private var hasQuery = false
 
-    package static func isAccountName(_ name: String) -> Bool {
-        guard let first = name.utf8.first, name.utf8.count <= 64, isLowerOrDigit(first) else { return false }
-        for byte in name.utf8 where !isLowerOrDigit(byte) && !"._-".utf8.contains(byte) { return false }
-        return true
-    }
+    package static func isAccountName(_ name: String) -> Bool { name.isAccountName }
 
     /// - Throws: `account_not_found` for what no account can be called.
     package static func checkAccount(_ name: String) throws(RingbackError) {
@@ -378,6 +374,4 @@ package struct RequestTarget {
             if byte.isUnreserved { bytes.append(byte) } else { bytes += byte.percentEscape }
         }
     }
-
-    private static func isLowerOrDigit(_ byte: UInt8) -> Bool { byte.isDigit || (0x61...0x7A).contains(byte) }
 }

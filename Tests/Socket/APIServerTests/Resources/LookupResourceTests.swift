@@ -16,7 +16,7 @@ import Testing
     }
 
     private func origin(
-        _ url: String, user: String? = nil, kind: SessionQuery.Kind = .accessToken, key: TokenKey = .own,
+        _ url: String, user: String? = nil, kind: TokenKind = .accessToken, key: TokenKey = .own,
         username: String? = nil, headers: [String]? = nil, allowed: ConnectionSettings = ConnectionSettings()
     ) throws -> Origin {
         Origin(
