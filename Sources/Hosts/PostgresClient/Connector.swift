@@ -14,21 +14,21 @@ struct Connector: Sendable {
     }
 
     /// Connects to the first host that takes changes; blocks the thread. Throws the failure of the last host.
-    func connect(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Session {
+    func connect(until deadline: ContinuousClock.Instant) throws(DatabaseReason) -> Session {
         let secret = try secret(until: deadline)
-        var failure = PostgresFailure.noConnection
+        var failure = DatabaseReason.noConnection
         var left = settings.count
         for each in settings {
             let share = ContinuousClock.now.duration(to: deadline) / left
             left -= 1
-            do throws(PostgresFailure) { return try Session(each, password: secret, until: .now + share) } catch {
+            do throws(DatabaseReason) { return try Session(each, password: secret, until: .now + share) } catch {
                 failure = error
             }
         }
         throw failure
     }
 
-    private func secret(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Secret? {
+    private func secret(until deadline: ContinuousClock.Instant) throws(DatabaseReason) -> Secret? {
         switch password {
         case .none, .passwordFile: return nil
         case .given, .first: break
@@ -36,7 +36,7 @@ struct Connector: Sendable {
         guard let wake = Wake() else { throw .noConnection }
         let answer = Answer(wake)
         Task { [password] in
-            do throws(PostgresFailure) { answer.give(.success(try await password.value())) } catch {
+            do throws(DatabaseReason) { answer.give(.success(try await password.value())) } catch {
                 answer.give(.failure(error))
             }
         }
@@ -46,16 +46,16 @@ struct Connector: Sendable {
 
     /// Passes the password from a task to a thread. Not by a semaphore of Dispatch, which goes by the wall clock.
     private final class Answer: Sendable {
-        private let state = Mutex<Result<Secret?, PostgresFailure>?>(nil)
+        private let state = Mutex<Result<Secret?, DatabaseReason>?>(nil)
         private let wake: Wake
         init(_ wake: Wake) { self.wake = wake }
 
-        func give(_ value: Result<Secret?, PostgresFailure>) {
+        func give(_ value: Result<Secret?, DatabaseReason>) {
             state.withLock { $0 = value }
             wake.call()
         }
 
-        func wait(for duration: Duration) -> Result<Secret?, PostgresFailure>? {
+        func wait(for duration: Duration) -> Result<Secret?, DatabaseReason>? {
             _ = wake.wait(for: max(duration, .zero))
             return state.withLock { $0 }
         }

@@ -2,7 +2,7 @@ internal import Dispatch
 public import RingbackBase
 internal import Synchronization
 
-typealias Reply = OneOutcome<Result<PostgresRows, PostgresFailure>>
+typealias Reply = OneOutcome<Result<PostgresRows, DatabaseReason>>
 
 /// Runs statements at one database, on a few connections, each with a thread of its own. A connection is made when it
 /// is needed, and closed after some time without use. A caller waits until its deadline at most.
@@ -11,7 +11,7 @@ public final class PostgresClient: Sendable {
     public enum Reach: Sendable, Equatable {
         case unknown
         case reachable(since: ContinuousClock.Instant)
-        case away(since: ContinuousClock.Instant, PostgresFailure)
+        case away(since: ContinuousClock.Instant, DatabaseReason)
     }
 
     enum Work: Sendable {
@@ -59,21 +59,21 @@ public final class PostgresClient: Sendable {
     /// why there is no result; after `timedOut`, `closed` and `cancelled` the statement may have taken effect.
     public func run(
         _ statement: String, _ values: [PostgresValue] = [], within limit: Duration
-    ) async throws(PostgresFailure) -> PostgresRows {
+    ) async throws(DatabaseReason) -> PostgresRows {
         try await perform(.statement(statement, values), within: limit)
     }
 
     /// Runs several statements without parameters as one transaction, and returns no rows. Throws as ``run(_:_:within:)``.
-    public func run(script: String, within limit: Duration) async throws(PostgresFailure) {
+    public func run(script: String, within limit: Duration) async throws(DatabaseReason) {
         _ = try await perform(.script(script), within: limit)
     }
 
     /// The verifier that a server stores for a role's password (SCRAM-SHA-256, RFC 7677). No server is asked.
-    public static func verifier(of password: Secret) throws(PostgresFailure) -> String {
+    public static func verifier(of password: Secret) throws(DatabaseReason) -> String {
         try Session.verifier(of: password)
     }
 
-    private func perform(_ work: Work, within limit: Duration) async throws(PostgresFailure) -> PostgresRows {
+    private func perform(_ work: Work, within limit: Duration) async throws(DatabaseReason) -> PostgresRows {
         let reply = Reply()
         submit(Job(work: work, deadline: .now + limit, reply: reply))
         if !reply.isGiven {
@@ -110,7 +110,7 @@ public final class PostgresClient: Sendable {
     }
 
     private func submit(_ job: Job) {
-        let refusal: PostgresFailure? = state.withLock { state in
+        let refusal: DatabaseReason? = state.withLock { state in
             guard !state.isStopped else { return .cancelled }
             if let silence = state.silence, ContinuousClock.now < silence, case .away(_, let failure) = state.reach {
                 return failure
@@ -169,7 +169,7 @@ public final class PostgresClient: Sendable {
     }
 
     /// Fails what waits too: each would run into the same.
-    func noteFailure(_ failure: PostgresFailure) {
+    func noteFailure(_ failure: DatabaseReason) {
         let waiting: [Job] = state.withLock { state in
             let now = ContinuousClock.now
             let since = if case .away(let since, _) = state.reach { since } else { now }

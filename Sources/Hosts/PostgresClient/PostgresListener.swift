@@ -1,5 +1,5 @@
 internal import CLinux
-internal import RingbackBase
+public import RingbackBase
 internal import Synchronization
 
 /// A connection that waits for notifications, and asks a question now and then. It is made again after it was lost.
@@ -10,7 +10,7 @@ public final class PostgresListener: Sendable {
         /// The payload of a notification. Any role of the database can send one.
         case notified(String)
         case asked(PostgresRows)
-        case lost(PostgresFailure)
+        case lost(DatabaseReason)
     }
 
     /// What the connection does. Statements have no results but those named.
@@ -63,7 +63,7 @@ public final class PostgresListener: Sendable {
         unsafe clinux_name_thread("rb-listen")
         var backoff = Backoff()
         while !isStopped.withLock({ $0 }) {
-            do throws(PostgresFailure) {
+            do throws(DatabaseReason) {
                 let session = try client.connector.connect(until: .now + Self.limit)
                 try serve(session, wake) { backoff.reset() }
             } catch {
@@ -74,7 +74,7 @@ public final class PostgresListener: Sendable {
     }
 
     /// Reports until it is stopped, or the connection is to be made anew. Throws when the connection ends.
-    private func serve(_ session: Session, _ wake: Wake, _ noteSuccess: () -> Void) throws(PostgresFailure) {
+    private func serve(_ session: Session, _ wake: Wake, _ noteSuccess: () -> Void) throws(DatabaseReason) {
         var channel: String?
         let listens = try listen(session, from: &channel)
         noteSuccess()
@@ -102,12 +102,12 @@ public final class PostgresListener: Sendable {
         }
     }
 
-    private func ask(_ session: Session) throws(PostgresFailure) {
+    private func ask(_ session: Session) throws(DatabaseReason) {
         report(.asked(try session.run(plan.question, plan.values, until: .now + Self.limit)))
     }
 
     /// Listens at the channel as it is named now. False behind a pooler: each statement may have another process.
-    private func listen(_ session: Session, from former: inout String?) throws(PostgresFailure) -> Bool {
+    private func listen(_ session: Session, from former: inout String?) throws(DatabaseReason) -> Bool {
         let deadline = ContinuousClock.now + Self.limit
         let answer = try session.run("SELECT pg_catalog.pg_backend_pid()", [], until: deadline)
         guard answer.count == 1 else { throw .malformed }

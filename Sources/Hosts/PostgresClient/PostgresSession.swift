@@ -17,7 +17,7 @@ internal import RingbackBase
     /// False after a failure that ends the connection.
     private(set) var isUsable = true
 
-    init(_ settings: Settings, password: Secret?, until deadline: ContinuousClock.Instant) throws(PostgresFailure) {
+    init(_ settings: Settings, password: Secret?, until deadline: ContinuousClock.Instant) throws(DatabaseReason) {
         guard cpostgres_load() else { throw .noLibrary }
         let begun = unsafe settings.withArrays(password: password) { names, values in
             unsafe cpostgres_start(names, values)
@@ -31,7 +31,7 @@ internal import RingbackBase
         while true {
             // libpq may have begun again with another address, or without TLS.
             if unsafe wire?.isBehind(cpostgres_socket(connection)) != true { try takeSocket(&start) }
-            let isReady = try awaits(events, until: deadline) { bytes, server throws(PostgresFailure) in
+            let isReady = try awaits(events, until: deadline) { bytes, server throws(DatabaseReason) in
                 try start.check(bytes, from: server)
             }
             guard isReady else { throw .timedOut }
@@ -62,7 +62,7 @@ internal import RingbackBase
 
     func run(
         _ statement: String, _ values: [PostgresValue], until deadline: ContinuousClock.Instant
-    ) throws(PostgresFailure) -> PostgresRows {
+    ) throws(DatabaseReason) -> PostgresRows {
         let encoded = values.map(\.encoded)
         let types = values.map(\.type)
         let lengths = encoded.map { Int32($0?.count ?? 0) }
@@ -81,13 +81,13 @@ internal import RingbackBase
         return PostgresRows(try finish(until: deadline))
     }
 
-    func run(script: String, until deadline: ContinuousClock.Instant) throws(PostgresFailure) {
+    func run(script: String, until deadline: ContinuousClock.Instant) throws(DatabaseReason) {
         guard unsafe cpostgres_send_script(connection, script) else { throw end(.closed) }
         _ = try finish(until: deadline)
     }
 
     /// The payloads of the notifications that have arrived. Throws `closed` if the connection has ended.
-    func notifications() throws(PostgresFailure) -> [String] {
+    func notifications() throws(DatabaseReason) -> [String] {
         var payloads: [String] = []
         var payload = [CChar](repeating: 0, count: 256)
         repeat {
@@ -101,7 +101,7 @@ internal import RingbackBase
         return payloads
     }
 
-    static func verifier(of password: Secret) throws(PostgresFailure) -> String {
+    static func verifier(of password: Secret) throws(DatabaseReason) -> String {
         guard cpostgres_load() else { throw .noLibrary }
         var text = [CChar](repeating: 0, count: 512)
         guard unsafe cpostgres_verifier(password.revealed(), &text, text.count) else { throw .malformed }
@@ -125,7 +125,7 @@ internal import RingbackBase
             isKnown = settings.isVerified
         }
 
-        mutating func check(_ bytes: [UInt8], from server: Int32) throws(PostgresFailure) {
+        mutating func check(_ bytes: [UInt8], from server: Int32) throws(DatabaseReason) {
             guard let first = bytes.first else { return }
             if !isKnown, let uid = ServerOwner.uid(of: server) {
                 guard ServerOwner.isTrusted(uid, configured: settings.serverUID) else { throw .foreignServer(uid: uid) }
@@ -148,7 +148,7 @@ internal import RingbackBase
         }
     }
 
-    private func takeSocket(_ start: inout Start) throws(PostgresFailure) {
+    private func takeSocket(_ start: inout Start) throws(DatabaseReason) {
         let socket = unsafe cpostgres_socket(connection)
         wire = nil
         start = Start(start.settings, stage: start.stage)
@@ -162,7 +162,7 @@ internal import RingbackBase
     }
 
     /// Checks what libpq will read over TLS. False if nothing is there to be read yet.
-    private func mayRead(_ start: inout Start) throws(PostgresFailure) -> Bool {
+    private func mayRead(_ start: inout Start) throws(DatabaseReason) -> Bool {
         guard usesTLS, start.stage >= cpostgres_stage_authenticating, start.stage != cpostgres_stage_tls else {
             return true
         }
@@ -173,7 +173,7 @@ internal import RingbackBase
         return count > 0
     }
 
-    private func finish(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> [[[UInt8]?]] {
+    private func finish(until deadline: ContinuousClock.Instant) throws(DatabaseReason) -> [[[UInt8]?]] {
         allowance = (wire?.received ?? 0) + Session.mostBytes
         while true {
             let left = unsafe cpostgres_flush(connection)
@@ -184,7 +184,7 @@ internal import RingbackBase
         }
         var rows: [[[UInt8]?]] = []
         var memory = 0
-        var failure: PostgresFailure?
+        var failure: DatabaseReason?
         while true {
             while unsafe cpostgres_is_busy(connection) {
                 guard try awaits(POLLIN, until: deadline) else { throw end(.timedOut) }
@@ -224,11 +224,11 @@ internal import RingbackBase
 
     /// Moves bytes between the server and libpq without waiting.
     private func move(
-        _ check: ([UInt8], Int32) throws(PostgresFailure) -> Void = { _, _ in }
-    ) throws(PostgresFailure) {
+        _ check: ([UInt8], Int32) throws(DatabaseReason) -> Void = { _, _ in }
+    ) throws(DatabaseReason) {
         guard let wire else { return }
-        do throws(PostgresFailure) {
-            try wire.move { bytes throws(PostgresFailure) in
+        do throws(DatabaseReason) {
+            try wire.move { bytes throws(DatabaseReason) in
                 guard wire.received <= allowance else { throw .tooMuch }
                 try check(bytes, wire.server)
             }
@@ -245,8 +245,8 @@ internal import RingbackBase
     /// Waits for an event of libpq's socket; false when the deadline has passed.
     private func awaits(
         _ events: Int32, until deadline: ContinuousClock.Instant,
-        check: ([UInt8], Int32) throws(PostgresFailure) -> Void = { _, _ in }
-    ) throws(PostgresFailure) -> Bool {
+        check: ([UInt8], Int32) throws(DatabaseReason) -> Void = { _, _ in }
+    ) throws(DatabaseReason) -> Bool {
         while true {
             try move(check)
             let left = ContinuousClock.now.duration(to: deadline)
@@ -264,28 +264,28 @@ internal import RingbackBase
         }
     }
 
-    private func end(_ failure: PostgresFailure) -> PostgresFailure {
+    private func end(_ failure: DatabaseReason) -> DatabaseReason {
         isUsable = false
         return failure
     }
 
-    private static func failure(of result: OpaquePointer) -> PostgresFailure {
+    private static func failure(of result: OpaquePointer) -> DatabaseReason {
         // libpq makes a result without a state when the connection ends.
         guard let state = unsafe cpostgres_result_state(result) else { return .closed }
         let detail = unsafe cpostgres_result_detail(result).map { unsafe String(cString: $0) }
         return .of(state: unsafe String(cString: state), detail: detail)
     }
 
-    private var lastFailure: PostgresFailure {
+    private var lastFailure: DatabaseReason {
         ServerState.code(in: unsafe String(cString: cpostgres_error(connection)))
             .map { .of(state: $0, detail: nil) } ?? .closed
     }
 
     /// Why no connection was made, by how far it came. The library has no other sign; its texts are for people.
-    private func failureToConnect(at stage: Int32) -> PostgresFailure {
+    private func failureToConnect(at stage: Int32) -> DatabaseReason {
         isUsable = false
         if let code = ServerState.code(in: unsafe String(cString: cpostgres_error(connection))) {
-            return switch PostgresFailure.of(state: code, detail: nil) {
+            return switch DatabaseReason.of(state: code, detail: nil) {
             // The state that pgbouncer has for a password that is wrong.
             case .closed where code == "08P01" && stage == cpostgres_stage_authenticating: .authentication
             case .closed: .noConnection
@@ -333,7 +333,7 @@ struct StartCheck: Sendable {
     init(isVerified: Bool) { self.isVerified = isVerified }
 
     /// Reads what follows. Returns why libpq must not get it; nil if it may. An unknown server may only send an error.
-    mutating func refusal(of bytes: some Sequence<UInt8>, isKnown: Bool = true) -> PostgresFailure? {
+    mutating func refusal(of bytes: some Sequence<UInt8>, isKnown: Bool = true) -> DatabaseReason? {
         for byte in bytes {
             message.append(byte)
             guard isKnown || message[0] == UInt8(ascii: "E") else { return .foreignServer(uid: nil) }
@@ -349,7 +349,7 @@ struct StartCheck: Sendable {
         return nil
     }
 
-    private func refusal(ofRequest body: ArraySlice<UInt8>) -> PostgresFailure? {
+    private func refusal(ofRequest body: ArraySlice<UInt8>) -> DatabaseReason? {
         guard body.count >= 4 else { return .malformed }
         switch body.prefix(4).reduce(UInt32(0), { $0 << 8 | UInt32($1) }) {
         // Let in; the names of mechanisms, which are SCRAM's; its last message.

@@ -46,7 +46,7 @@ final class PostgresWorker: Sendable {
     /// Runs the statement, after connecting where that is needed. Returns the connection if it can be used again.
     private func perform(_ job: PostgresClient.Job, on session: Session?) -> Session? {
         let connected: Session
-        do throws(PostgresFailure) {
+        do throws(DatabaseReason) {
             if let session { connected = session } else { connected = try connect(for: job) }
         } catch {
             client.noteFailure(error)
@@ -54,7 +54,7 @@ final class PostgresWorker: Sendable {
             return nil
         }
         let start = ContinuousClock.now
-        do throws(PostgresFailure) {
+        do throws(DatabaseReason) {
             var rows = PostgresRows([])
             switch job.work {
             case .statement(let text, let values): rows = try connected.run(text, values, until: job.deadline)
@@ -72,7 +72,7 @@ final class PostgresWorker: Sendable {
         return connected.isUsable ? connected : nil
     }
 
-    private func connect(for job: PostgresClient.Job) throws(PostgresFailure) -> Session {
+    private func connect(for job: PostgresClient.Job) throws(DatabaseReason) -> Session {
         try client.connector.connect(until: min(job.deadline, .now + Self.connectLimit))
     }
 }

@@ -1,5 +1,6 @@
 internal import CPostgres
 internal import Glibc
+internal import RingbackBase
 
 /// Carries the bytes of one connection between the server and libpq, which gets one end of a pair of sockets in place
 /// of its own. libpq keeps what it has not understood yet, so a server that never ends a message would fill the memory,
@@ -46,7 +47,7 @@ final class Wire {
     var hasIncoming: Bool { !incoming.isEmpty }
 
     /// Moves what can be moved without waiting. `check` sees what comes from the server, and may throw.
-    func move(_ check: ([UInt8]) throws(PostgresFailure) -> Void) throws(PostgresFailure) {
+    func move(_ check: ([UInt8]) throws(DatabaseReason) -> Void) throws(DatabaseReason) {
         while true {
             var isMoved = false
             if outgoing.isEmpty, let bytes = Wire.read(inner) { outgoing = bytes[...] }

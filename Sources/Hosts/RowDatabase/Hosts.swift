@@ -13,7 +13,7 @@ extension RowDatabase {
 
     /// Accepts the invitation with which this database is connected.
     func accept(as name: String, password: Secret, publicKey: [UInt8]) async throws(HostFailure) {
-        try await ask { database throws(PostgresFailure) in
+        try await ask { database throws(DatabaseReason) in
             let verifier = try PostgresClient.verifier(of: password)
             _ = try await database.rows(
                 "ringback.accept($1, $2, $3, $4)", [.text(verifier), .text(name), .bytes(publicKey)])
@@ -21,7 +21,7 @@ extension RowDatabase {
     }
 
     public func identity() async throws(HostFailure) -> HostIdentity {
-        try await ask { database throws(PostgresFailure) in
+        try await ask { database throws(DatabaseReason) in
             let row = try await database.row("ringback.me($1)")
             return HostIdentity(
                 ownerName: try row.text(0), owner: try row.bytes(1), name: try row.text(2),
@@ -30,7 +30,7 @@ extension RowDatabase {
     }
 
     public func hosts() async throws(HostFailure) -> [Host] {
-        try await ask { database throws(PostgresFailure) in
+        try await ask { database throws(DatabaseReason) in
             let rows = try await database.rows("ringback.list_hosts($1)")
             var hosts: [Host] = []
             for index in 0..<rows.count { hosts.append(try Host(rows[index])) }
@@ -41,7 +41,7 @@ extension RowDatabase {
     /// The database gets only a verifier of the password.
     public func invite(lasting: Duration) async throws(HostFailure) -> Invitation {
         let password = Invitation.newPassword()
-        let role = try await ask { database throws(PostgresFailure) in
+        let role = try await ask { database throws(DatabaseReason) in
             let verifier = try PostgresClient.verifier(of: password)
             return try await database.row(
                 "ringback.invite($1, $2, $3)", [.text(verifier), .integer(Int64(lasting / .seconds(1)))]
@@ -69,29 +69,29 @@ extension RowDatabase {
     }
 
     private func flag(_ function: String, _ values: [PostgresValue]) async throws(HostFailure) -> Bool {
-        try await ask { database throws(PostgresFailure) in try await database.row(function, values).flag(0) }
+        try await ask { database throws(DatabaseReason) in try await database.row(function, values).flag(0) }
     }
 
-    private func rows(_ function: String, _ values: [PostgresValue] = []) async throws(PostgresFailure) -> PostgresRows
+    private func rows(_ function: String, _ values: [PostgresValue] = []) async throws(DatabaseReason) -> PostgresRows
     {
         try await repeated("SELECT * FROM \(function)", [.integer(Schema.version)] + values)
     }
 
-    private func row(_ function: String, _ values: [PostgresValue] = []) async throws(PostgresFailure) -> PostgresRow {
+    private func row(_ function: String, _ values: [PostgresValue] = []) async throws(DatabaseReason) -> PostgresRow {
         let rows = try await rows(function, values)
         guard rows.count == 1 else { throw .malformed }
         return rows[0]
     }
 
     private func ask<Value>(
-        _ body: (RowDatabase) async throws(PostgresFailure) -> Value
+        _ body: (RowDatabase) async throws(DatabaseReason) -> Value
     ) async throws(HostFailure) -> Value {
-        do throws(PostgresFailure) { return try await body(self) } catch { throw HostFailure(error) }
+        do throws(DatabaseReason) { return try await body(self) } catch { throw HostFailure(error) }
     }
 }
 
 extension Host {
-    fileprivate init(_ row: PostgresRow) throws(PostgresFailure) {
+    fileprivate init(_ row: PostgresRow) throws(DatabaseReason) {
         self.init(
             role: try row.text(0), name: try row.isNull(1) ? nil : row.text(1), isSelf: try row.flag(2),
             joined: try row.isNull(3) ? nil : row.integer(3), seen: try row.isNull(4) ? nil : row.integer(4),
@@ -100,9 +100,9 @@ extension Host {
 }
 
 extension HostFailure {
-    init(_ failure: PostgresFailure) {
-        guard case .refused(let state, _) = failure else {
-            self = .database(RowError(failure))
+    init(_ failure: DatabaseReason) {
+        guard case .refused(let state) = failure else {
+            self = .database(failure.ofRows)
             return
         }
         switch state {
@@ -111,7 +111,7 @@ extension HostFailure {
         case "RB005": self = .invitationUsed
         case "RB006": self = .tooManyHosts
         case "23505": self = .nameTaken
-        default: self = .database(RowError(failure))
+        default: self = .database(failure.ofRows)
         }
     }
 }

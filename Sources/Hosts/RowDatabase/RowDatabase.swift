@@ -1,6 +1,5 @@
 public import PostgresClient
 public import RingbackBase
-internal import SessionVault
 public import SharedVault
 internal import Synchronization
 
@@ -92,7 +91,7 @@ public final class RowDatabase: SharedRows, SharedHosts {
         }
     }
 
-    public func read(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow] {
+    public func read(_ keys: [RowKey]) async throws(DatabaseReason) -> [RowKey: SharedRow] {
         var rows: [RowKey: SharedRow] = [:]
         for start in stride(from: 0, to: keys.count, by: Self.batch) {
             rows.merge(try await read(part: keys[start..<min(start + Self.batch, keys.count)])) { $1 }
@@ -100,13 +99,13 @@ public final class RowDatabase: SharedRows, SharedHosts {
         return rows
     }
 
-    private func read(part keys: ArraySlice<RowKey>) async throws(RowError) -> [RowKey: SharedRow] {
-        do throws(RowError) {
+    private func read(part keys: ArraySlice<RowKey>) async throws(DatabaseReason) -> [RowKey: SharedRow] {
+        do throws(DatabaseReason) {
             return try await parts(
                 "ringback.read($1, $2)", [.integer(Schema.version), .bytesList(keys.map(\.bytes))],
                 within: keys.count > Self.many ? Self.limitOfRead : Self.limit
             ).rows
-        } catch .unreachable(.tooMuch) where keys.count > 1 {
+        } catch .tooMuch where keys.count > 1 {
             // They are large, and come in several results.
             let middle = keys.startIndex + keys.count / 2
             let rows = try await read(part: keys[..<middle])
@@ -116,7 +115,7 @@ public final class RowDatabase: SharedRows, SharedHosts {
 
     public func take(
         _ key: RowKey, version: Int64, id: LeaseID, intent: [UInt8], lasting: Duration
-    ) async throws(RowError) -> RowOutcome {
+    ) async throws(DatabaseReason) -> RowOutcome {
         let found = try await change(
             "ringback.take($1, $2, $3, $4, $5, $6)",
             [
@@ -128,7 +127,7 @@ public final class RowDatabase: SharedRows, SharedHosts {
 
     public func append(
         _ received: SharedRow.Candidate, to key: RowKey, isFinal: Bool
-    ) async throws(RowError) -> SharedRow {
+    ) async throws(DatabaseReason) -> SharedRow {
         let found = try await change(
             "ringback.append($1, $2, $3, $4, $5, $6, $7, $8, $9)",
             [
@@ -139,7 +138,7 @@ public final class RowDatabase: SharedRows, SharedHosts {
         return try row(key, of: found)
     }
 
-    public func release(_ key: RowKey, attempt id: LeaseID, ends: Bool) async throws(RowError) {
+    public func release(_ key: RowKey, attempt id: LeaseID, ends: Bool) async throws(DatabaseReason) {
         _ = try await call(
             "SELECT ringback.release($1, $2, $3, $4)",
             [.integer(Schema.version), .bytes(key.bytes), .bytes(id.bytes), .flag(ends)])
@@ -147,7 +146,7 @@ public final class RowDatabase: SharedRows, SharedHosts {
 
     public func put(
         _ sealed: [UInt8], in key: RowKey, version: Int64, lease: LeaseID?, overrides: Bool
-    ) async throws(RowError) -> RowOutcome {
+    ) async throws(DatabaseReason) -> RowOutcome {
         let found = try await change(
             "ringback.put($1, $2, $3, $4, $5, $6)",
             [
@@ -157,30 +156,30 @@ public final class RowDatabase: SharedRows, SharedHosts {
         return try outcome(key, of: found)
     }
 
-    public func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(RowError) -> SharedRow {
+    public func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(DatabaseReason) -> SharedRow {
         let found = try await change(
             "ringback.restore($1, $2, $3, $4)",
             [.bytes(key.bytes), .integer(version), .bytes(sealed)])
         return try row(key, of: found)
     }
 
-    private func row(_ key: RowKey, of parts: RowParts) throws(RowError) -> SharedRow {
-        guard let row = parts.rows[key] else { throw .refused(.malformed) }
+    private func row(_ key: RowKey, of parts: RowParts) throws(DatabaseReason) -> SharedRow {
+        guard let row = parts.rows[key] else { throw .malformed }
         return row
     }
 
-    private func outcome(_ key: RowKey, of parts: RowParts) throws(RowError) -> RowOutcome {
+    private func outcome(_ key: RowKey, of parts: RowParts) throws(DatabaseReason) -> RowOutcome {
         parts.isDone == true ? .done(try row(key, of: parts)) : .refused(parts.rows[key])
     }
 
-    private func change(_ statement: String, _ values: [PostgresValue]) async throws(RowError) -> RowParts {
+    private func change(_ statement: String, _ values: [PostgresValue]) async throws(DatabaseReason) -> RowParts {
         try await parts(statement, [.integer(Schema.version)] + values, within: Self.limit)
     }
 
     /// Calls a function that returns parts of rows. Who reads another host's row knows the server's clock, too.
     private func parts(
         _ function: String, _ values: [PostgresValue], within limit: Duration
-    ) async throws(RowError) -> RowParts {
+    ) async throws(DatabaseReason) -> RowParts {
         // Nothing of the schema public is used, where everybody may be allowed to create an operator that fits better.
         let statement = """
             SELECT p.*, t.clock FROM (SELECT (extract(epoch FROM pg_catalog.clock_timestamp())
@@ -189,37 +188,33 @@ public final class RowDatabase: SharedRows, SharedHosts {
             """
         let begin = now?()
         let result = try await call(statement, values, within: limit)
-        do throws(PostgresFailure) {
-            if let begin, let end = now?(), let row = result.rows.first, let column = row.indices.last {
-                let clock = try result[0].integer(column)
-                state.withLock { $0.clock.note(Int(clock), from: begin, to: end) }
-            }
-            // If the function returned nothing, there is the clock alone.
-            let found = result.rows.filter { $0.first != .some(nil) }.map { Array($0.dropLast()) }
-            let parts = try RowParts(PostgresRows(found))
-            notices.remember(parts.slots)
-            return parts
-        } catch {
-            throw RowError(error)
+        if let begin, let end = now?(), let row = result.rows.first, let column = row.indices.last {
+            let clock = try result[0].integer(column)
+            state.withLock { $0.clock.note(Int(clock), from: begin, to: end) }
         }
+        // If the function returned nothing, there is the clock alone.
+        let found = result.rows.filter { $0.first != .some(nil) }.map { Array($0.dropLast()) }
+        let parts = try RowParts(PostgresRows(found))
+        notices.remember(parts.slots)
+        return parts
     }
 
     /// Calls a function, again if the connection was lost or the server asks for it.
     private func call(
         _ statement: String, _ values: [PostgresValue], within limit: Duration = RowDatabase.limit
-    ) async throws(RowError) -> PostgresRows {
-        do throws(PostgresFailure) { return try await repeated(statement, values, within: limit) } catch {
-            throw RowError(error)
+    ) async throws(DatabaseReason) -> PostgresRows {
+        do throws(DatabaseReason) { return try await repeated(statement, values, within: limit) } catch {
+            throw error.ofRows
         }
     }
 
     func repeated(
         _ statement: String, _ values: [PostgresValue], within limit: Duration = RowDatabase.limit
-    ) async throws(PostgresFailure) -> PostgresRows {
+    ) async throws(DatabaseReason) -> PostgresRows {
         let end = ContinuousClock.now + limit
         var left = 2
         while true {
-            do throws(PostgresFailure) {
+            do throws(DatabaseReason) {
                 return try await client.run(statement, values, within: ContinuousClock.now.duration(to: end))
             } catch {
                 guard left > 0, Self.isWorthAnother(error) else { throw error }
@@ -228,11 +223,11 @@ public final class RowDatabase: SharedRows, SharedHosts {
         }
     }
 
-    private static func isWorthAnother(_ failure: PostgresFailure) -> Bool {
+    private static func isWorthAnother(_ failure: DatabaseReason) -> Bool {
         switch failure {
         case .closed, .notNow: true
         // A conflict with another transaction, a deadlock.
-        case .refused(let state, _): state == "40001" || state == "40P01"
+        case .refused(let state): state == "40001" || state == "40P01"
         default: false
         }
     }

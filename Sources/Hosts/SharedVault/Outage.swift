@@ -1,3 +1,4 @@
+internal import RingbackBase
 internal import SessionVault
 
 struct Shown: Sendable {
@@ -35,7 +36,7 @@ struct Shown: Sendable {
 
 struct Outage: Sendable {
     /// Why it could not be reached at the last attempt.
-    private(set) var reason: RowReason?
+    private(set) var reason: DatabaseReason?
     private(set) var since: Duration?
     /// A change failed.
     private(set) var isOfChanges = false
@@ -47,14 +48,12 @@ struct Outage: Sendable {
     private static let pauseOfLoading: Duration = .seconds(5)
 
     /// Why it is not asked now; nil if it may be.
-    func refusal(at now: Duration) -> RowReason? { now < retryAt ? reason : nil }
+    func refusal(at now: Duration) -> DatabaseReason? { now < retryAt ? reason : nil }
 
-    mutating func note(_ error: RowError, isRead: Bool, at now: Duration) {
-        switch error {
+    mutating func note(_ error: DatabaseReason, isRead: Bool, at now: Duration) {
         // The caller is gone, or there is too much to do here.
-        case .unreachable(.cancelled), .unreachable(.busy): return
-        case .unreachable(let reason), .refused(let reason): self.reason = reason
-        }
+        if error == .cancelled || error == .busy { return }
+        reason = error
         if since == nil { since = now }
         if !isRead { isOfChanges = true }
         // What was asked at the same time, and fails too, makes the pause no longer.
@@ -75,10 +74,7 @@ struct Outage: Sendable {
 }
 
 extension VaultError {
-    init(_ error: RowError) {
-        switch error {
-        case .unreachable(let reason): self = .unreachable(.databaseAway(reason))
-        case .refused(let reason): self = .unreachable(.databaseRefused(reason))
-        }
+    init(_ reason: DatabaseReason) {
+        self = .unreachable(reason.isRefusal ? .databaseRefused(reason) : .databaseAway(reason))
     }
 }

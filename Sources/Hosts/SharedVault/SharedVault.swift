@@ -127,10 +127,10 @@ public actor SharedVault: Vault {
 
     /// Asks the database. While it is known to be away it is asked only now and then.
     func ask<Value: Sendable>(
-        isRead: Bool = false, _ body: @Sendable (any SharedRows) async throws(RowError) -> Value
+        isRead: Bool = false, _ body: @Sendable (any SharedRows) async throws(DatabaseReason) -> Value
     ) async throws(VaultError) -> Value {
         if let reason = outage.refusal(at: now()) { throw .unreachable(.databaseAway(reason)) }
-        do throws(RowError) {
+        do throws(DatabaseReason) {
             let value = try await body(rows)
             // A server that can be read may take no changes. The next one tells.
             if !isRead || !outage.isOfChanges || slots.unsent.isEmpty { outage.ended() }
@@ -145,7 +145,7 @@ public actor SharedVault: Vault {
     }
 
     func read(_ keys: [RowKey]) async throws(VaultError) -> [RowKey: SharedRow] {
-        try await ask(isRead: true) { rows throws(RowError) in try await rows.read(keys) }
+        try await ask(isRead: true) { rows throws(DatabaseReason) in try await rows.read(keys) }
     }
 
     func show() {

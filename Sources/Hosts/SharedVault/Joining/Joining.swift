@@ -43,7 +43,7 @@ struct Joining: Sendable {
         hosts.use(nil)
         do throws(HostFailure) {
             return try await hosts.identity()
-        } catch .database(.unreachable(.noPassword)) {
+        } catch .database(.noPassword) {
             throw VaultError.notJoined
         } catch {
             throw VaultError(error)
@@ -127,8 +127,8 @@ struct Joining: Sendable {
 
     private func refusal(_ failure: HostFailure, _ invitation: Secret?) -> SharingFailure {
         switch failure {
-        case .database(.unreachable(.noPassword)): .passwordNeeded
-        case .database(.unreachable(.authentication)): invitation == nil ? .passwordNeeded : .passwordRefused
+        case .database(.noPassword): .passwordNeeded
+        case .database(.authentication): invitation == nil ? .passwordNeeded : .passwordRefused
         default: .hosts(failure)
         }
     }
@@ -362,7 +362,7 @@ struct Opening: Sendable {
     /// Adopts a membership if its key is the one that the database knows, or the first. Else the stored one is removed.
     private func confirm(_ made: Membership, _ record: JoiningRecord?) async throws(VaultError) -> Bool {
         let mark = try made.mark()
-        let putting = try await vault.ask { rows throws(RowError) in
+        let putting = try await vault.ask { rows throws(DatabaseReason) in
             try await rows.put(mark, in: Membership.markRow, version: 0, lease: nil, overrides: false)
         }
         if case .refused(let row) = putting, row?.sealed != mark {

@@ -229,7 +229,7 @@ public struct Host: Sendable, Equatable {
 }
 
 public enum HostFailure: Error, Sendable, Equatable {
-    case database(RowError)
+    case database(DatabaseReason)
     /// The role belongs to no host, or to one that was removed.
     case noHost
     case notJoined
@@ -243,7 +243,7 @@ public enum HostFailure: Error, Sendable, Equatable {
     /// The role has not accepted its invitation with the password that was used.
     var meansNotAccepted: Bool {
         switch self {
-        case .database(.unreachable(.authentication)), .database(.unreachable(.noPassword)), .notJoined: true
+        case .database(.authentication), .database(.noPassword), .notJoined: true
         default: false
         }
     }

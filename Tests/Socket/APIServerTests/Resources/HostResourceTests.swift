@@ -143,7 +143,7 @@ private final class FakeHosts: VaultHosts {
         (.ownHost, 409, "state_conflict"),
         (.hosts(.invitationUsed), 409, "state_conflict"), (.hosts(.tooManyHosts), 409, "state_conflict"),
         (.hosts(.nameTaken), 409, "state_conflict"), (.hosts(.notJoined), 423, "vault_locked"),
-        (.hosts(.database(.unreachable(.noConnection))), 503, "vault_unreachable"),
+        (.hosts(.database(.noConnection)), 503, "vault_unreachable"),
         (.hosts(.cryptography), 409, "state_conflict"), (.vault(.locked(.locked)), 423, "vault_locked"),
     ]
 
