@@ -72,8 +72,7 @@ extension RowDatabase {
         try await ask { database throws(DatabaseReason) in try await database.row(function, values).flag(0) }
     }
 
-    private func rows(_ function: String, _ values: [PostgresValue] = []) async throws(DatabaseReason) -> PostgresRows
-    {
+    private func rows(_ function: String, _ values: [PostgresValue] = []) async throws(DatabaseReason) -> PostgresRows {
         try await repeated("SELECT * FROM \(function)", [.integer(Schema.version)] + values)
     }
 

@@ -151,7 +151,8 @@ extension SharedVault {
     func settle(_ id: LeaseID, of key: RowKey, wakes wakesMaintenance: Bool = true) async {
         if !settling.contains(where: { $0.id == id }) { settling.append((id, key)) }
         let isDone =
-            (try? await ask { rows throws(DatabaseReason) in try await rows.release(key, attempt: id, ends: true) }) != nil
+            (try? await ask { rows throws(DatabaseReason) in try await rows.release(key, attempt: id, ends: true) })
+            != nil
         if isDone { settling.removeAll { $0.id == id } } else if wakesMaintenance { wakes.continuation.yield() }
     }
 

@@ -148,7 +148,8 @@ extension SharedVault {
 
     func put(back entry: SpoolEntry, as version: Int64, in key: RowKey) async throws(VaultError) -> SharedRow {
         let sealed = try opened().seal(entry.content, as: key, version: version)
-        return try await ask { rows throws(DatabaseReason) in try await rows.restore(sealed, in: key, version: version) }
+        return try await ask { rows throws(DatabaseReason) in try await rows.restore(sealed, in: key, version: version)
+        }
     }
 
     /// Another host has found that the session has ended, and did not know what this host received.

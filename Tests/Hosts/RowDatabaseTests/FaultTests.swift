@@ -1,5 +1,6 @@
 import Glibc
 import PostgresClient
+import RingbackBase
 import SessionVault
 import SharedVault
 import TestSupport

@@ -172,7 +172,7 @@ struct DatabaseProblem: Error {
             case .database(let reason): Self.members(of: reason)
             case .tooManyHosts: ["problem": "too_many_hosts"]
             // What only hosts are told.
-            case .noHost, .notJoined, .invitationUsed, .nameTaken, .cryptography: ["problem": "not_permitted"]
+            default: ["problem": "not_permitted"]
             }
         object["place"] = .string(place)
         json = object

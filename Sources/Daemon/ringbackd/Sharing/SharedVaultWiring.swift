@@ -97,19 +97,18 @@ struct DaemonHosts: VaultHosts {
     let sharing: Sharing
     let url: PostgresURL
 
-    func join(as name: String?, invitation: Secret?) async throws(SharingFailure) -> JoinedHost {
+    func join(as name: String?, invitation: Secret?) async throws(HostFailure) -> JoinedHost {
         try await sharing.join(as: name, otherwise: DaemonHosts.machineName, invitation: invitation)
     }
 
-    func invite(lasting: Duration) async throws(SharingFailure) -> HostInvitation {
+    func invite(lasting: Duration) async throws(HostFailure) -> (invitation: Invitation, store: String) {
         let invitation = try await sharing.invite(lasting: lasting)
-        return HostInvitation(
-            role: invitation.role, password: invitation.password, store: url.text(for: invitation.role))
+        return (invitation, url.text(for: invitation.role))
     }
 
-    func share(with code: HostCode) async throws(SharingFailure) -> String { try await sharing.share(with: code) }
-    func list() async throws(SharingFailure) -> [Host] { try await sharing.list() }
-    func remove(host: String) async throws(SharingFailure) -> String { try await sharing.remove(host: host) }
+    func share(with code: HostCode) async throws(HostFailure) -> String { try await sharing.share(with: code) }
+    func list() async throws(HostFailure) -> [Host] { try await sharing.list() }
+    func remove(host: String) async throws(HostFailure) -> String { try await sharing.remove(host: host) }
     func isStale(_ slot: VaultSlot) async -> Bool { await sharing.isStale(slot) }
     func refreshStale() { sharing.lookAtRemovals() }
 

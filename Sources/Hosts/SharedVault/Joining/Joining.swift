@@ -62,10 +62,10 @@ struct Joining: Sendable {
     /// Accepts the invitation, unless that was done (`isNew`). Without a name the host keeps the one of the last call.
     func accept(
         as name: String?, otherwise usual: String, invitation: Secret?
-    ) async throws(SharingFailure) -> (HostIdentity, JoiningRecord?, isNew: Bool) {
-        let former = try await SharingFailure.mapping { () throws(VaultError) in try await self.record() }
+    ) async throws(HostFailure) -> (HostIdentity, JoiningRecord?, isNew: Bool) {
+        let former = try await HostFailure.mapping { () throws(VaultError) in try await self.record() }
         if let former, let identity = try await known(former, invitation) {
-            let record = try await SharingFailure.mapping { () throws(VaultError) in try await accepted(former) }
+            let record = try await HostFailure.mapping { () throws(VaultError) in try await accepted(former) }
             return (identity, record, isNew: !former.isAccepted)
         }
         var record: JoiningRecord
@@ -74,7 +74,7 @@ struct Joining: Sendable {
         record.isAccepted = false
         if record != former {
             let text = record.encoded()
-            try await SharingFailure.mapping { () throws(VaultError) in try await local.store(text, in: slot) }
+            try await HostFailure.mapping { () throws(VaultError) in try await local.store(text, in: slot) }
         }
         do throws(HostFailure) {
             try await hosts.accept(
@@ -86,22 +86,20 @@ struct Joining: Sendable {
                 hosts.use(nil)
                 throw refusal(error, invitation)
             }
-            let known = try await SharingFailure.mapping { () throws(VaultError) in try await accepted(record) }
+            let known = try await HostFailure.mapping { () throws(VaultError) in try await accepted(record) }
             return (identity, known, isNew: true)
         }
         hosts.use(record.password)
-        record = try await SharingFailure.mapping { () throws(VaultError) in try await accepted(record) }
-        do throws(HostFailure) { return (try await hosts.identity(), record, isNew: true) } catch {
-            throw .hosts(error)
-        }
+        record = try await HostFailure.mapping { () throws(VaultError) in try await accepted(record) }
+        return (try await hosts.identity(), record, isNew: true)
     }
 
     /// Who this host is if its record was accepted before; nil if the invitation is still to be accepted.
-    private func known(_ record: JoiningRecord, _ invitation: Secret?) async throws(SharingFailure) -> HostIdentity? {
+    private func known(_ record: JoiningRecord, _ invitation: Secret?) async throws(HostFailure) -> HostIdentity? {
         hosts.use(record.password)
         do throws(HostFailure) { return try await identity(of: record) } catch {
             // If the database has lost what it had accepted, the invitation may still be good.
-            guard error.meansNotAccepted, !record.isAccepted || invitation != nil else { throw .hosts(error) }
+            guard error.meansNotAccepted, !record.isAccepted || invitation != nil else { throw error }
             return nil
         }
     }
@@ -119,17 +117,17 @@ struct Joining: Sendable {
         do throws(CryptographyError) { return try record.published() } catch { throw .cryptography }
     }
 
-    private func newRecord(_ name: String) throws(SharingFailure) -> JoiningRecord {
+    private func newRecord(_ name: String) throws(HostFailure) -> JoiningRecord {
         do throws(CryptographyError) { return try JoiningRecord(name: name, role: place.role, random: random) } catch {
-            throw .hosts(.cryptography)
+            throw .cryptography
         }
     }
 
-    private func refusal(_ failure: HostFailure, _ invitation: Secret?) -> SharingFailure {
+    private func refusal(_ failure: HostFailure, _ invitation: Secret?) -> HostFailure {
         switch failure {
         case .database(.noPassword): .passwordNeeded
         case .database(.authentication): invitation == nil ? .passwordNeeded : .passwordRefused
-        default: .hosts(failure)
+        default: failure
         }
     }
 
@@ -145,9 +143,10 @@ struct Joining: Sendable {
 extension VaultError {
     public init(_ failure: HostFailure) {
         switch failure {
-        case .database(let error): self.init(error)
+        case .vault(let error): self = error
+        case .database(let reason): self.init(reason)
         case .cryptography: self = .refused(.cryptography)
-        case .noHost, .notJoined, .invitationUsed, .tooManyHosts, .nameTaken: self = .notJoined
+        default: self = .notJoined
         }
     }
 }

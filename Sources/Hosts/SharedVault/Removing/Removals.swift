@@ -12,23 +12,23 @@ struct Removals: Sendable {
     private static let mostChanges = 10
     let vault: SharedVault
 
-    func remove(_ host: Host) async throws(SharingFailure) {
+    func remove(_ host: Host) async throws(HostFailure) {
         let removal = RemovalRecord.Begun(role: host.role, name: host.name ?? host.role)
         try await change { $0.begin(removal) }
         try await finish(removal)
     }
 
-    func resume() async throws(SharingFailure) {
+    func resume() async throws(HostFailure) {
         for removal in await vault.removals.begun where removal.role != vault.place.role { try await finish(removal) }
     }
 
-    private func finish(_ removal: RemovalRecord.Begun) async throws(SharingFailure) {
+    private func finish(_ removal: RemovalRecord.Begun) async throws(HostFailure) {
         // False if the database has removed it before.
-        do throws(HostFailure) { _ = try await vault.hosts.remove(host: removal.role) } catch { throw .hosts(error) }
+        _ = try await vault.hosts.remove(host: removal.role)
         try await change { $0.end(removal) }
     }
 
-    private func change(_ body: @escaping @Sendable (inout RemovalRecord) -> Void) async throws(SharingFailure) {
+    private func change(_ body: @escaping @Sendable (inout RemovalRecord) -> Void) async throws(HostFailure) {
         do throws(VaultError) { try await record(body) } catch { throw .vault(error) }
     }
 

@@ -111,7 +111,9 @@ public protocol SharedRows: Sendable {
     /// is over. The head moves to it, as the version after the parent's, if the lease is still this one's and the head is
     /// still of the parent's version. The attempt is closed. `isFinal`: the lease ends too. In the same transaction the
     /// other hosts are notified. Returns the row.
-    func append(_ received: SharedRow.Candidate, to key: RowKey, isFinal: Bool) async throws(DatabaseReason) -> SharedRow
+    func append(
+        _ received: SharedRow.Candidate, to key: RowKey, isFinal: Bool
+    ) async throws(DatabaseReason) -> SharedRow
 
     /// Ends the lease. `ends`: the attempt ends too, since nothing was received (not sent, or an error response that proves
     /// that nothing changed). Else it stays open: a request was sent and its outcome is unknown.

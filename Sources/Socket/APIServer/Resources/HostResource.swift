@@ -54,7 +54,7 @@ struct HostResource: Resource {
         }
         // The first attempt to open it may run.
         try await call.ask { () throws(BrokerError) in try await broker.vaultSettled(atMost: .seconds(30)) }
-        let joined = try await ask(call) { () throws(SharingFailure) in
+        let joined = try await ask(call) { () throws(HostFailure) in
             try await hosts.join(as: name, invitation: password)
         }
         if joined.isNew { note("vault_joined", ["host": joined.name, "owner": joined.owner]) }
@@ -71,7 +71,7 @@ struct HostResource: Resource {
 
     func list(_ call: Call) async throws(Problem) -> ServerResponse {
         let hosts = try hosts()
-        let found = try await ask(call) { () throws(SharingFailure) in try await hosts.list() }
+        let found = try await ask(call) { () throws(HostFailure) in try await hosts.list() }
         return ServerResponse([
             "hosts": found.map(\.json),
             "stale": await EverySession(of: broker).names(where: hosts.isStale).map(\.rawValue),
@@ -82,14 +82,14 @@ struct HostResource: Resource {
     func invite(_ call: Call) async throws(Problem) -> ServerResponse {
         let hosts = try hosts()
         let lasting = try call.number("lasting", in: HostResource.lifetimes) ?? HostResource.usualLifetime
-        let invitation = try await ask(call) { () throws(SharingFailure) in
+        let (invitation, store) = try await ask(call) { () throws(HostFailure) in
             try await hosts.invite(lasting: .seconds(lasting))
         }
         note("host_invited", ["role": invitation.role], seconds: lasting)
         return ServerResponse(
             status: 201,
             [
-                "role": invitation.role, "store": invitation.store, "password": invitation.password.revealed(),
+                "role": invitation.role, "store": store, "password": invitation.password.revealed(),
                 "expires_at": broker.now.seconds + lasting, "expires_in": lasting,
             ])
     }
@@ -99,14 +99,14 @@ struct HostResource: Resource {
         guard let code = HostCode(Secret(try call.required("code"))) else {
             throw call.invalid("code", "must be the 20 letters and digits that the other host has shown")
         }
-        let name = try await ask(call) { () throws(SharingFailure) in try await hosts.share(with: code) }
+        let name = try await ask(call) { () throws(HostFailure) in try await hosts.share(with: code) }
         note("key_shared", ["host": name])
         return ServerResponse(["host": name])
     }
 
     func remove(_ call: Call) async throws(Problem) -> ServerResponse {
         let hosts = try hosts()
-        let name = try await ask(call) { () throws(SharingFailure) in try await hosts.remove(host: call["host"]) }
+        let name = try await ask(call) { () throws(HostFailure) in try await hosts.remove(host: call["host"]) }
         note("host_removed", ["host": name])
         // What it had read is stale afterwards.
         let outcomes = await EverySession(of: broker).refresh(where: hosts.isStale)
@@ -139,9 +139,9 @@ struct HostResource: Resource {
     }
 
     private func ask<Value: Sendable>(
-        _ call: Call, _ body: () async throws(SharingFailure) -> Value
+        _ call: Call, _ body: () async throws(HostFailure) -> Value
     ) async throws(Problem) -> Value {
-        do throws(SharingFailure) { return try await body() } catch { throw Problem(error, language: call.language) }
+        do throws(HostFailure) { return try await body() } catch { throw Problem(error, language: call.language) }
     }
 }
 
@@ -184,25 +184,13 @@ extension Component {
 /// What hosts that share the vault do for each other. The daemon's main provides it, if the vault is shared.
 public protocol VaultHosts: Sendable {
     /// See ``Sharing/join(as:otherwise:invitation:)``; without a name the host gets the machine's.
-    func join(as name: String?, invitation: Secret?) async throws(SharingFailure) -> JoinedHost
-    func invite(lasting: Duration) async throws(SharingFailure) -> HostInvitation
-    func share(with code: HostCode) async throws(SharingFailure) -> String
-    func list() async throws(SharingFailure) -> [Host]
-    func remove(host: String) async throws(SharingFailure) -> String
+    func join(as name: String?, invitation: Secret?) async throws(HostFailure) -> JoinedHost
+    /// `store` is the value of `store` in `[vault]`: it has no password.
+    func invite(lasting: Duration) async throws(HostFailure) -> (invitation: Invitation, store: String)
+    func share(with code: HostCode) async throws(HostFailure) -> String
+    func list() async throws(HostFailure) -> [Host]
+    func remove(host: String) async throws(HostFailure) -> String
     func isStale(_ slot: VaultSlot) async -> Bool
     /// What is stale is refreshed from now on, again and again until nothing is left.
     func refreshStale()
-}
-
-public struct HostInvitation: Sendable, Equatable {
-    public let role: String
-    public let password: Secret
-    /// The value of `store` in `[vault]`: it has no password.
-    public let store: String
-
-    public init(role: String, password: Secret, store: String) {
-        self.role = role
-        self.password = password
-        self.store = store
-    }
 }
