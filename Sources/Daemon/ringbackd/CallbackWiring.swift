@@ -133,12 +133,10 @@ extension SignInLabel {
 }
 
 /// Connects the listener, which must exist before the broker, with the broker, which must know the listener.
-final class Arrivals: Sendable {
-    private let broker = OnceBox<Broker>()
+struct Arrivals: Sendable {
+    let broker: OnceBox<Broker>
 
-    func connect(_ broker: Broker) { self.broker.set(broker) }
-
-    func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
+    @Sendable func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
         guard let broker = broker.value else { return CallbackOutcome(.unknown) }
         let accounts = Set(arrival.owners.compactMap { AccountName($0) })
         let verdict = await broker.receive(
@@ -151,7 +149,7 @@ final class Arrivals: Sendable {
         return CallbackOutcome(verdict.result, of: await SignInLabel(flow, broker), next: next)
     }
 
-    func visit(_ visit: EntranceVisit) async -> EntranceOutcome {
+    @Sendable func visit(_ visit: EntranceVisit) async -> EntranceOutcome {
         switch visit {
         case .opened(let key):
             guard let broker = broker.value else { return .spent }

@@ -5,48 +5,27 @@ import KeptFiles
 import Logging
 import Records
 import RingbackBase
-import ServiceLifecycle
 import SessionVault
 
-/// Connects the kept files with the broker, whose facts they follow and which must exist before them.
-final class KeptFiles: Service, Sendable {
-    private let keeper = OnceBox<FileKeeper>()
-
-    func connect(_ broker: Broker, state: String, _ records: RecordKeeper, _ logger: Logger) {
-        keeper.set(
-            FileKeeper(broker, record: StateFile(directory: state, name: "kept-files.json")) { news in
-                switch news {
-                case .written(let file):
-                    records.audit.write(
-                        "token_file_written",
-                        ["account": file.account.rawValue, "path": file.path, "format": file.format.rawValue])
-                    logger.info("The file \(file.path) has a new token of \(file.account)")
-                case .trouble(let file, let reason):
-                    logger.warning("The file \(file.path) of \(file.account): \(reason.sentence)")
-                case .ended(let file): logger.info("The ttl of \(file.path) is over: the file is removed")
-                case .mended(let file): logger.info("The file \(file.path) of \(file.account) is in order again")
-                }
-            })
+extension FileKeeper {
+    convenience init(_ broker: Broker, state: String, _ records: RecordKeeper, _ logger: Logger) {
+        self.init(broker, record: StateFile(directory: state, name: "kept-files.json")) { news in
+            switch news {
+            case .written(let file):
+                records.audit.write(
+                    "token_file_written",
+                    ["account": file.account.rawValue, "path": file.path, "format": file.format.rawValue])
+                logger.info("The file \(file.path) has a new token of \(file.account)")
+            case .trouble(let file, let reason):
+                logger.warning("The file \(file.path) of \(file.account): \(reason.sentence)")
+            case .ended(let file): logger.info("The ttl of \(file.path) is over: the file is removed")
+            case .mended(let file): logger.info("The file \(file.path) of \(file.account) is in order again")
+            }
+        }
     }
-
-    @Sendable func note(_ fact: BrokerFact) { keeper.value?.note(fact) }
 
     func configure(_ configuration: DaemonConfiguration) {
-        keeper.value?.configure(configuration.keptFiles.compactMap(KeptFile.init))
-    }
-
-    /// Finds out what the last daemon left. To be called after the configuration was applied.
-    func begin() async { await keeper.value?.begin() }
-    @Sendable func views() -> [KeptFileView] { keeper.value?.views ?? [] }
-
-    func run() async throws {
-        guard let keeper = keeper.value else { return }
-        await withDiscardingTaskGroup { group in
-            group.addTask { await keeper.run() }
-            try? await gracefulShutdown()
-            await keeper.leave()
-            group.cancelAll()
-        }
+        configure(configuration.keptFiles.compactMap(KeptFile.init))
     }
 }
 

@@ -6,52 +6,23 @@ import DesktopNotices
 import Glibc
 import Logging
 import RingbackBase
-import ServiceLifecycle
 import SessionVault
 
-/// Connects the notices with the broker, whose facts they show and which must exist before them, and with the helper,
-/// the only process that reaches the desktop.
-final class Notices: Service, Sendable {
-    private let notices = OnceBox<SignInNotices>()
-
-    /// How long the daemon's end waits for the desktop to remove notices that nobody would react to any more.
-    private static let farewell: Duration = .milliseconds(500)
-
-    func connect(_ broker: Broker, _ consents: ConsentDesk, _ helper: HelperConnection, _ logger: Logger) {
+extension SignInNotices {
+    /// The helper is the only process that reaches the desktop.
+    init(_ broker: Broker, _ consents: ConsentDesk, _ helper: HelperConnection, _ logger: Logger) {
         let words = NoticeWords(
             language: Language(environment: environmentVariables()), now: { BrokerClock.system.wallInstant })
-        notices.set(
-            SignInNotices(
-                desktop: NoticeDesktop(helper, logger), signIns: SignIns(broker), words: words,
-                answerConsent: { consents.answer($0, $1, forSession: $2) }))
+        self.init(
+            desktop: NoticeDesktop(helper, logger), signIns: SignIns(broker), words: words,
+            answerConsent: { consents.answer($0, $1, forSession: $2) })
     }
 
-    @Sendable func note(_ fact: BrokerFact) { notices.value?.note(fact) }
-
-    func configure(_ configuration: DaemonConfiguration) {
-        notices.value?.configure(
+    nonisolated func configure(_ configuration: DaemonConfiguration) {
+        configure(
             isEnabled: configuration.showsNotices,
             accounts: configuration.accounts.compactMap { AccountName($0.name) },
             labels: configuration.accounts.reduce(into: [:]) { $0[$1.name] = $1.label })
-    }
-
-    /// True if a notice shows the result of the callback.
-    @Sendable func tell(_ verdict: CallbackVerdict, of account: AccountName?, message: String?) async -> Bool {
-        await notices.value?.tell(verdict, of: account, message: message) ?? false
-    }
-
-    @Sendable func tellOfRefusal(by server: String, of account: AccountName) {
-        notices.value?.tellOfRefusal(by: server, of: account)
-    }
-
-    func run() async throws {
-        guard let notices = notices.value else { return }
-        await withDiscardingTaskGroup { group in
-            group.addTask { await notices.run() }
-            try? await gracefulShutdown()
-            await notices.leave(atMost: Notices.farewell)
-            group.cancelAll()
-        }
     }
 }
 

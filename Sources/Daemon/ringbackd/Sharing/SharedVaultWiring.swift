@@ -18,10 +18,12 @@ struct DaemonVault: Sendable {
     /// Joins hosts; nil if the vault is this host's alone.
     let hosts: DaemonHosts?
     private let shared: (vault: SharedVault, database: RowDatabase)?
-    /// Gets the events; set before the vault is opened.
-    private let broker = OnceBox<Broker>()
 
-    init(_ local: SealedFileVault, _ configuration: VaultConfiguration, _ records: RecordKeeper) {
+    /// `broker` gets the events; it is set before the vault is opened.
+    init(
+        _ local: SealedFileVault, _ configuration: VaultConfiguration, _ records: RecordKeeper,
+        _ broker: OnceBox<Broker>
+    ) {
         guard var url = configuration.store else {
             (vault, hosts, shared) = (local, nil, nil)
             return
@@ -35,16 +37,13 @@ struct DaemonVault: Sendable {
             local: local, rows: database, hosts: database,
             place: DatabasePlace(shown: url.place, role: url.user, database: url.database),
             now: now, random: { RandomToken.bytes($0) },
-            tell: { [broker] turn in
+            tell: { turn in
                 records.note(.databaseTurned(turn))
                 if let broker = broker.value { broker.bus.post(BrokerEvent(turn, at: broker.now)) }
             })
         records.audit.setHost { made.hostName }
         (vault, hosts, shared) = (made, DaemonHosts(sharing: Sharing(made), url: url), (made, database))
     }
-
-    /// From now on events say when the database goes away, and when it is back.
-    func connect(_ broker: Broker) { self.broker.set(broker) }
 
     /// Whenever what a vault lacked that is shared may be there.
     var mayOpen: AsyncStream<Void> { shared?.vault.mayOpen ?? AsyncStream { $0.finish() } }
