@@ -40,14 +40,19 @@ struct SealedFile: Sendable, Equatable {
         let rawValue: UInt8
     }
 
-    enum Reading: Equatable {
-        case file(SealedFile)
+    enum Failure: Error, Equatable {
         /// Written in a newer version of the format.
         case newer(version: Int)
         /// Sealed with another key, according to the check value.
         case foreign
         /// The content was changed or is malformed.
         case damaged(FileDamage)
+        /// The cryptography library failed, which says nothing about the file.
+        case cryptography
+
+        static func mapping<Value>(_ body: () throws(CryptographyError) -> Value) throws(Failure) -> Value {
+            do throws(CryptographyError) { return try body() } catch { throw .cryptography }
+        }
     }
 
     /// The parts that can be read without the key. None of them is authenticated yet.
@@ -80,19 +85,14 @@ struct SealedFile: Sendable, Equatable {
         return start + key.check + length + json + box
     }
 
-    /// Reads a file. Throws only if libcrypto fails, which says nothing about the file.
-    static func read(_ bytes: [UInt8], _ kind: Kind, key: SealingKey) throws(CryptographyError) -> Reading {
-        let parts: Parts
-        switch split(bytes, kind) {
-        case .success(let found): parts = found
-        case .failure(.newer(let version)): return .newer(version: version)
-        case .failure(.damaged(let damage)): return .damaged(damage)
+    static func read(_ bytes: [UInt8], _ kind: Kind, key: SealingKey) throws(Failure) -> SealedFile {
+        let parts = try split(bytes, kind)
+        let text = try Failure.mapping { () throws(CryptographyError) in
+            try SealedBox.open(parts.box, with: key.secret, context: parts.context)
         }
-        guard let text = try SealedBox.open(parts.box, with: key.secret, context: parts.context) else {
-            return parts.check == key.check ? .damaged(.changed) : .foreign
-        }
-        guard let header = (try? JSON(parsing: parts.header))?.object else { return .damaged(.invalidHeader) }
-        return .file(SealedFile(header: header, text: text))
+        guard let text else { throw parts.check == key.check ? .damaged(.changed) : .foreign }
+        guard let header = (try? JSON(parsing: parts.header))?.object else { throw .damaged(.invalidHeader) }
+        return SealedFile(header: header, text: text)
     }
 
     /// Nil if the bytes are not a sealed file.
@@ -101,20 +101,15 @@ struct SealedFile: Sendable, Equatable {
         return bytes[10..<checkEnd]
     }
 
-    enum SplitFailure: Error, Equatable {
-        case newer(version: Int)
-        case damaged(FileDamage)
-    }
-
     /// Needs no key.
-    static func split(_ bytes: [UInt8], _ kind: Kind) -> Result<Parts, SplitFailure> {
-        guard bytes.count >= 10 else { return .failure(.damaged(.tooShort)) }
-        guard bytes.starts(with: magic), bytes[8] == kind.rawValue else { return .failure(.damaged(.otherKind)) }
+    static func split(_ bytes: [UInt8], _ kind: Kind) throws(Failure) -> Parts {
+        guard bytes.count >= 10 else { throw .damaged(.tooShort) }
+        guard bytes.starts(with: magic), bytes[8] == kind.rawValue else { throw .damaged(.otherKind) }
         guard let reader = readers[bytes[9]] else {
-            return .failure(bytes[9] > version ? .newer(version: Int(bytes[9])) : .damaged(.invalidVersion))
+            throw bytes[9] > version ? .newer(version: Int(bytes[9])) : .damaged(.invalidVersion)
         }
-        guard let parts = reader(bytes) else { return .failure(.damaged(.invalidLengths)) }
-        return .success(parts)
+        guard let parts = reader(bytes) else { throw .damaged(.invalidLengths) }
+        return parts
     }
 
     @Sendable private static func readVersion1(_ bytes: [UInt8]) -> Parts? {

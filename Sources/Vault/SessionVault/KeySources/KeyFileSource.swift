@@ -155,12 +155,6 @@ struct VaultKeyFile: Sendable, Equatable {
     /// Parameters of the source.
     var parameters: JSONObject
 
-    enum Failure: Error, Equatable {
-        case unreadable(SealedFile.SplitFailure)
-        /// The wrapping key is not the one with which the file was made.
-        case otherKey
-    }
-
     static func newKeyID() -> String { Digest.hex(RandomToken.bytes(16)) }
 
     static func isKeyID(_ text: String) -> Bool {
@@ -174,27 +168,23 @@ struct VaultKeyFile: Sendable, Equatable {
         try SealedFile(header: header, text: dataKey.secret).sealed(.vaultKey, with: SealingKey(wrappingKey))
     }
 
-    /// The data key of a file. Throws ``Failure`` or an error of libcrypto.
-    static func open(_ bytes: [UInt8], with wrappingKey: Secret) throws -> SealingKey {
-        switch try SealedFile.read(bytes, .vaultKey, key: SealingKey(wrappingKey)) {
-        case .file(let file):
-            guard file.text.count == SealedBox.keyLength else { throw Failure.unreadable(.damaged(.noKey)) }
-            return try SealingKey(file.text)
-        case .newer(let version): throw Failure.unreadable(.newer(version: version))
-        case .foreign: throw Failure.otherKey
-        case .damaged(let damage): throw Failure.unreadable(.damaged(damage))
-        }
+    /// The data key of a file. Throws `foreign` if the wrapping key is not the one with which the file was made.
+    static func open(_ bytes: [UInt8], with wrappingKey: Secret) throws(SealedFile.Failure) -> SealingKey {
+        let key = try SealedFile.Failure.mapping { () throws(CryptographyError) in try SealingKey(wrappingKey) }
+        let file = try SealedFile.read(bytes, .vaultKey, key: key)
+        guard file.text.count == SealedBox.keyLength else { throw .damaged(.noKey) }
+        return try SealedFile.Failure.mapping { () throws(CryptographyError) in try SealingKey(file.text) }
     }
 }
 
 extension VaultKeyFile {
-    init(parsing bytes: [UInt8]) throws(SealedFile.SplitFailure) {
-        let parts = try SealedFile.split(bytes, .vaultKey).get()
+    init(parsing bytes: [UInt8]) throws(SealedFile.Failure) {
+        let parts = try SealedFile.split(bytes, .vaultKey)
         guard let header = (try? JSON(parsing: parts.header))?.object else { throw .damaged(.invalidHeader) }
         try self.init(header: header)
     }
 
-    init(header: JSONObject) throws(SealedFile.SplitFailure) {
+    init(header: JSONObject) throws(SealedFile.Failure) {
         guard let source = header["source"]?.string.flatMap(KeySourceChoice.init(rawValue:)),
             source != .auto, source != .memory
         else { throw .damaged(.noKeySource) }
