@@ -106,13 +106,15 @@ extension CallbackVerdict {
     }
 }
 
-extension FlowReason {
+extension Reason {
     fileprivate init(_ obstacle: CallbackArrival.Obstacle) {
-        switch obstacle {
-        case .otherPath: self = .otherAddress
-        case .posted: self = .posted
-        case .notNavigated: self = .notNavigated
-        }
+        self =
+            switch obstacle {
+            case .otherPath: .otherAddress
+            case .posted:
+                .stated("The response came by POST. That is accepted only with response_mode = \"form_post\".")
+            case .notNavigated: .stated("The response did not come by a page load of the browser.")
+            }
     }
 }
 
@@ -140,7 +142,7 @@ struct Arrivals: Sendable {
         guard let broker = broker.value else { return CallbackOutcome(.unknown) }
         let accounts = Set(arrival.owners.compactMap { AccountName($0) })
         let verdict = await broker.receive(
-            arrival.url, form: arrival.form, for: accounts, refusal: arrival.obstacle.map { FlowReason($0) })
+            arrival.url, form: arrival.form, for: accounts, refusal: arrival.obstacle.map { Reason($0) })
         guard let id = verdict.flow, let flow = try? await broker.flow(id) else {
             return CallbackOutcome(verdict.result)
         }
