@@ -4,7 +4,9 @@ import Configuration
 import Desktop
 import DesktopNotices
 import Glibc
+import KeptFiles
 import Logging
+import Records
 import RingbackBase
 import SessionVault
 
@@ -102,5 +104,64 @@ enum SystemBus {
         guard address.hasPrefix(name), !address.contains(";") else { return nil }
         let path = String(address.dropFirst(name.count).prefix { $0 != "," })
         return unsafe access(path, F_OK) == 0 ? nil : path
+    }
+}
+
+extension FileKeeper {
+    convenience init(_ broker: Broker, state: String, _ records: RecordKeeper, _ logger: Logger) {
+        self.init(broker, record: StateFile(directory: state, name: "kept-files.json")) { news in
+            switch news {
+            case .written(let file):
+                records.audit.write(
+                    "token_file_written",
+                    ["account": file.account.rawValue, "path": file.path, "format": file.format.rawValue])
+                logger.info("The file \(file.path) has a new token of \(file.account)")
+            case .trouble(let file, let reason):
+                logger.warning("The file \(file.path) of \(file.account): \(reason.sentence)")
+            case .ended(let file): logger.info("The ttl of \(file.path) is over: the file is removed")
+            case .mended(let file): logger.info("The file \(file.path) of \(file.account) is in order again")
+            }
+        }
+    }
+
+    func configure(_ configuration: DaemonConfiguration) {
+        configure(configuration.keptFiles.compactMap(KeptFile.init))
+    }
+}
+
+extension KeptFile {
+    /// A table `[[file]]`. Nil for a name that the configuration would have refused.
+    init?(_ file: FileConfiguration) {
+        guard let account = AccountName(file.account), let format = Format(rawValue: file.format.rawValue) else {
+            return nil
+        }
+        self.init(path: file.path, account: account, format: format)
+        key = TokenKey(scopes: file.scopes, audience: file.audience)
+        lifetime = file.lifetime.map { .seconds($0) }
+        isDiskAllowed = file.isDiskAllowed
+        if let host = file.host { self.host = host }
+        if let username = file.username { self.username = username }
+        if let variable = file.variable { self.variable = variable }
+    }
+}
+
+extension ConsentDesk {
+    func configure(_ configuration: DaemonConfiguration) {
+        let rules = configuration.accounts.compactMap { account in
+            AccountName(account.name).map { name in
+                (
+                    name,
+                    Rule(configuration.consent(of: account), programs: Set(account.programs.map(ConsentDesk.resolved)))
+                )
+            }
+        }
+        configure(Dictionary(rules) { first, _ in first })
+    }
+
+    /// The path without links, as the kernel names an executable. One that does not exist stays as it is.
+    private static func resolved(_ program: String) -> String {
+        guard program.hasPrefix("/"), let found = unsafe realpath(program, nil) else { return program }
+        defer { unsafe free(found) }
+        return unsafe String(cString: found)
     }
 }
