@@ -4,7 +4,7 @@ internal import CLinux
 internal import Cryptography
 internal import Glibc
 internal import RingbackBase
-public import SessionVault
+internal import SessionVault
 
 /// A file in which an account's current token is kept, for programs that can only read a file. A value of the
 /// configuration.

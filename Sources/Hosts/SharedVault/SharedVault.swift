@@ -289,13 +289,8 @@ struct Shown: Sendable {
         status.database?.away = awaySince.map { max(now - $0, .zero) }
         guard !status.isLocked, let lock else { return }
         status.isLocked = true
-        switch lock {
-        case .locked(let reason, let obstacle), .refused(let reason, let obstacle):
-            (status.reason, status.obstacle) = (reason, obstacle)
-        case .unwritable(let reason), .damaged(let reason), .newer(let reason), .unreachable(let reason):
-            status.reason = reason
-        case .wrongPassphrase: break
-        }
+        status.reason = lock.cause?.reason
+        status.obstacle = lock.cause?.obstacle
     }
 }
 

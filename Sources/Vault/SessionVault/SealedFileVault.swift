@@ -118,19 +118,15 @@ public actor SealedFileVault: Vault {
     }
 
     private func note(_ error: VaultError) {
-        let (reason, obstacle): (VaultReason?, VaultObstacle?) =
-            switch error {
-            // The error is only returned to the caller. The reason why the vault is locked stays the same.
-            case .wrongPassphrase:
-                (status.reason == .notOpened ? .needsPassphrase : status.reason, status.obstacle)
-            case .locked(let reason, let obstacle), .refused(let reason, let obstacle): (reason, obstacle)
-            case .unwritable(let reason), .damaged(let reason), .newer(let reason), .unreachable(let reason):
-                (reason, nil)
-            }
         snapshot.withLock { status in
             status.isLocked = true
-            status.reason = reason
-            status.obstacle = obstacle
+            // A wrong passphrase is only returned to the caller. The reason why the vault is locked stays the same.
+            guard let cause = error.cause else {
+                if status.reason == .notOpened { status.reason = .needsPassphrase }
+                return
+            }
+            status.reason = cause.reason
+            status.obstacle = cause.obstacle
         }
     }
 
@@ -359,7 +355,7 @@ extension SealedFileVault {
         var keyFile = VaultKeyFile(source: choice, keyID: VaultKeyFile.newKeyID(), parameters: JSONObject())
         let change = KeyChange(made: keyFile, replaced: old)
         let note = try onDisk { () throws(FileFailure) in try change.write(in: directory) }
-        let made: (key: Secret, parameters: JSONObject)
+        let made: MadeKey
         do throws(KeySourceError) {
             made = try await source.create(keyFile.keyID, passphrase: passphrase)
         } catch {

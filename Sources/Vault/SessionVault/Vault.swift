@@ -221,14 +221,16 @@ public enum VaultError: Error, Sendable, Equatable {
 }
 
 extension VaultError {
-    package var sentence: String {
+    /// Why, and what the user can change about it; nil for a wrong passphrase.
+    package var cause: (reason: VaultReason, obstacle: VaultObstacle?)? {
         switch self {
-        case .locked(let reason, _), .refused(let reason, _): reason.sentence
-        case .unwritable(let reason), .damaged(let reason), .newer(let reason), .unreachable(let reason):
-            reason.sentence
-        case .wrongPassphrase: "The passphrase does not open the vault."
+        case .locked(let reason, let obstacle), .refused(let reason, let obstacle): (reason, obstacle)
+        case .unwritable(let reason), .damaged(let reason), .newer(let reason), .unreachable(let reason): (reason, nil)
+        case .wrongPassphrase: nil
         }
     }
+
+    package var sentence: String { cause?.reason.sentence ?? "The passphrase does not open the vault." }
 }
 
 /// A condition that the user can change so that the vault opens.

@@ -22,8 +22,7 @@ struct EventResource: Resource {
         let account = name.flatMap { AccountName($0) }
         guard name == nil || account != nil else { throw Problem(.accountNotFound, "There is no such account.") }
         if try call.flag("telemetry") {
-            guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
-            return ServerResponse(events: records.telemetry.listen(to: account?.rawValue))
+            return ServerResponse(events: try kept().telemetry.listen(to: account?.rawValue))
         }
         let lastSeen = call.request.fields["Last-Event-ID"].flatMap(UInt64.init)
         let events = try await call.ask { () throws(BrokerError) in

@@ -43,22 +43,13 @@ struct LookupResource: Resource {
                 .required("headers", as: .array(.string), text: "Lines of a request: Name: value"),
                 .optional("username"), .optional("secret", text: "The token"), .optional("expires_at", as: .integer),
                 .optional("warning", text: "A sentence for the user")),
-            errors: .ofAccount.and(.ofProvider).and([
-                .signInRequired, .sessionExpired, .refreshRefused, .stateConflict, .validationFailed, .accessDenied,
-                .flowExpired, .methodUnsupported, .portInUse, .flowNotFound, .notFound, .consentRequired,
-                .consentTimeout,
-            ]),
-            LookupResource.lookup)
+            errors: SessionResource.errors.and([.notFound]), LookupResource.lookup)
     ]
 
     func lookup(_ call: Call) async throws(Problem) -> ServerResponse {
         let lookup = try OriginLookup(call, daemon.origins)
         let origin = lookup.origin
-        if origin.kind == .idToken,
-            api.admit(call.request, account: origin.account.rawValue, operation: .idToken) == nil
-        {
-            throw Problem(.policyDenied, "The policy does not allow id_token to this program.")
-        }
+        if origin.kind == .idToken { try api.authorize(call.request, .idToken, origin.account.rawValue) }
         var wanted = origin.query
         if lookup.isInteractive { wanted.timeout = OriginLookup.signInWait }
         // A report that a server has refused a token gets none.
@@ -283,11 +274,7 @@ struct ProofResource: Resource {
                 .required("account"), .required("authorization", text: "The value of the field Authorization"),
                 .optional("dpop", text: "The value of the field DPoP, for one request; not for a Bearer token"),
                 .required("access_token", "token_type"), .optional("expires_at", "expires_in", as: .integer)),
-            errors: .ofAccount.and(.ofProvider).and([
-                .signInRequired, .sessionExpired, .refreshRefused, .stateConflict, .validationFailed,
-                .methodUnsupported,
-                .consentRequired, .consentTimeout,
-            ]), ProofResource.makeProof)
+            errors: .ofToken.and([.methodUnsupported, .consentRequired, .consentTimeout]), ProofResource.makeProof)
     ]
 
     func makeProof(_ call: Call) async throws(Problem) -> ServerResponse {

@@ -24,7 +24,7 @@ struct RecordResource: Resource {
     static let mostEntries = 1_000
 
     func audit(_ call: Call) async throws(Problem) -> ServerResponse {
-        guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
+        let records = try kept()
         let since = try call.instant("since")?.seconds
         let limit = try call.count("limit", atMost: RecordResource.mostEntries) ?? RecordResource.mostEntries
         // The account need not exist: entries about a removed one are kept.
@@ -34,7 +34,7 @@ struct RecordResource: Resource {
     }
 
     func metrics(_ call: Call) async throws(Problem) -> ServerResponse {
-        guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
+        let records = try kept()
         let views = await broker.accounts()
         let pending = await broker.pendingRevocations()
         let vault = broker.vault.status

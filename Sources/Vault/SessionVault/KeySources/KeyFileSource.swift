@@ -27,9 +27,7 @@ public struct KeyFileSource: KeySource {
         return unsafe access(existing, W_OK | X_OK) == 0 && !isInsideState(existing)
     }
 
-    public func create(
-        _ id: String, passphrase: Secret?
-    ) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject) {
+    public func create(_ id: String, passphrase: Secret?) async throws(KeySourceError) -> MadeKey {
         try check(id)
         try refuseInsideState()
         let key = Secret(bytes: RandomToken.bytes(SealedBox.keyLength))

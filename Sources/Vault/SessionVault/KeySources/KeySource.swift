@@ -9,13 +9,15 @@ public protocol KeySource: Sendable {
     /// True if a new key can be stored now without a prompt. Must be fast if the result is false.
     func canHoldNewKey() async -> Bool
     /// Makes a key and stores it. `parameters` are stored unencrypted in `vault.key` and passed to `fetch`.
-    func create(_ id: String, passphrase: Secret?) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject)
+    func create(_ id: String, passphrase: Secret?) async throws(KeySourceError) -> MadeKey
     func fetch(_ id: String, parameters: JSONObject, passphrase: Secret?) async throws(KeySourceError) -> Secret
     /// True if the key does not exist any more.
     @discardableResult func remove(_ id: String, parameters: JSONObject) async -> Bool
     /// Of a vault whose key this source keeps.
     var protection: VaultProtection { get }
 }
+
+public typealias MadeKey = (key: Secret, parameters: JSONObject)
 
 /// Why a key source failed.
 public enum KeySourceError: Error, Sendable, Equatable {
@@ -120,9 +122,7 @@ public struct PassphraseSource: KeySource {
     /// The user would have to be asked for a passphrase.
     public func canHoldNewKey() async -> Bool { false }
 
-    public func create(
-        _ id: String, passphrase: Secret?
-    ) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject) {
+    public func create(_ id: String, passphrase: Secret?) async throws(KeySourceError) -> MadeKey {
         guard let passphrase, !passphrase.isEmpty else { throw .needsPassphrase }
         let salt = RandomToken.bytes(PassphraseSource.saltLength)
         let parameters: JSONObject = [
@@ -185,9 +185,7 @@ public struct SecretServiceSource: KeySource {
     public var protection: VaultProtection { .secretService }
     public func canHoldNewKey() async -> Bool { await isAvailable() }
 
-    public func create(
-        _ id: String, passphrase: Secret?
-    ) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject) {
+    public func create(_ id: String, passphrase: Secret?) async throws(KeySourceError) -> MadeKey {
         let key = Secret(bytes: RandomToken.bytes(SealedBox.keyLength))
         var text = key.withBytes { span in unsafe span.withUnsafeBytes { unsafe Base64URL.encodeToBytes($0) } }
         defer { text.erase() }
@@ -230,9 +228,7 @@ public struct SystemdCredentialSource: KeySource {
     public var protection: VaultProtection { .systemdCredential }
     public func canHoldNewKey() async -> Bool { (try? read()) != nil }
 
-    public func create(
-        _ id: String, passphrase: Secret?
-    ) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject) {
+    public func create(_ id: String, passphrase: Secret?) async throws(KeySourceError) -> MadeKey {
         let credential = try read()
         let parameters: JSONObject = ["credential": try SystemdCredentialSource.identifier(credential)]
         return (try SystemdCredentialSource.derive(credential, "key 1 \(id)", 32), parameters)
