@@ -13,7 +13,7 @@ public struct OAuthAccount: Sendable {
     public var responseMode: ResponseMode?
     /// Every authorization response must carry `iss` (RFC 9207), whatever the metadata say.
     public var requiresIssuerInResponse = false
-    public var pushedRequests = Account.PushedRequests.automatic
+    public var pushedRequests = PushedRequests.automatic
     public var dpop = DPoPUse.off
     /// `offline_access` is requested with `prompt=consent` (OpenID Connect Core section 11).
     public var asksConsentForOfflineAccess = false
@@ -134,15 +134,6 @@ extension Account {
     public struct KeySource: Sendable {
         public let fetch: @Sendable () async throws(BrokerError) -> ClientKey
         public init(fetch: @escaping @Sendable () async throws(BrokerError) -> ClientKey) { self.fetch = fetch }
-    }
-
-    /// Whether authorization requests are pushed (RFC 9126).
-    public enum PushedRequests: Sendable {
-        /// If the metadata offer it. If it fails and is not required, the request goes through the browser.
-        case automatic
-        case never
-        /// Always. A sign-in fails if the request cannot be pushed.
-        case required
     }
 
     /// Reading them from an account of another kind is a programming error that ends the process.

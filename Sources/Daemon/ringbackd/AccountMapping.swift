@@ -34,12 +34,7 @@ extension Account {
         oauth.responseMode = account.responseMode
         oauth.requiresIssuerInResponse = account.requiresIssuerInResponse
         oauth.asksConsentForOfflineAccess = account.asksConsentForOfflineAccess
-        oauth.pushedRequests =
-            switch account.pushedRequests {
-            case .automatic: .automatic
-            case .never: .never
-            case .required: .required
-            }
+        oauth.pushedRequests = account.pushedRequests
         oauth.dpop = account.dpop
         oauth.grant = ServiceGrant(account, secrets)
         // A registration is found by what the account is bound to, which is complete only now.

@@ -1,21 +1,20 @@
 internal import CLinux
 internal import Glibc
 public import RingbackBase
-internal import Synchronization
 
 /// Makes connections: asks for the password each time, since it may have been changed.
 struct Connector: Sendable {
     private let settings: [Settings]
     private let password: PostgresPassword
 
-    init(_ url: PostgresURL, password: PostgresPassword, application: String) {
-        settings = url.hosts.map { Settings(url, $0, password: password, application: application) }
+    init(_ url: PostgresURL, password: PostgresPassword) {
+        settings = url.hosts.map { Settings(url, $0, password: password) }
         self.password = password
     }
 
     /// Connects to the first host that takes changes; blocks the thread. Throws the failure of the last host.
     func connect(until deadline: ContinuousClock.Instant) throws(DatabaseReason) -> Session {
-        let secret = try secret(until: deadline)
+        let secret = try password.value()
         var failure = DatabaseReason.noConnection
         var left = settings.count
         for each in settings {
@@ -26,39 +25,6 @@ struct Connector: Sendable {
             }
         }
         throw failure
-    }
-
-    private func secret(until deadline: ContinuousClock.Instant) throws(DatabaseReason) -> Secret? {
-        switch password {
-        case .none, .passwordFile: return nil
-        case .given, .first: break
-        }
-        guard let wake = Wake() else { throw .noConnection }
-        let answer = Answer(wake)
-        Task { [password] in
-            do throws(DatabaseReason) { answer.give(.success(try await password.value())) } catch {
-                answer.give(.failure(error))
-            }
-        }
-        guard let value = answer.wait(for: ContinuousClock.now.duration(to: deadline)) else { throw .timedOut }
-        return try value.get()
-    }
-
-    /// Passes the password from a task to a thread. Not by a semaphore of Dispatch, which goes by the wall clock.
-    private final class Answer: Sendable {
-        private let state = Mutex<Result<Secret?, DatabaseReason>?>(nil)
-        private let wake: Wake
-        init(_ wake: Wake) { self.wake = wake }
-
-        func give(_ value: Result<Secret?, DatabaseReason>) {
-            state.withLock { $0 = value }
-            wake.call()
-        }
-
-        func wait(for duration: Duration) -> Result<Secret?, DatabaseReason>? {
-            _ = wake.wait(for: max(duration, .zero))
-            return state.withLock { $0 }
-        }
     }
 }
 
@@ -90,13 +56,13 @@ struct Settings: Sendable {
     let serverUID: UInt32?
 
     /// Of one host of the URL: the caller tries them in turn, since libpq would wait for the first without end.
-    init(_ url: PostgresURL, _ host: PostgresURL.Host, password: PostgresPassword, application: String) {
+    init(_ url: PostgresURL, _ host: PostgresURL.Host, password: PostgresPassword) {
         var pairs = [
             ("host", Self.name(host)),
             ("port", "\(host.port)"),
             ("user", url.user),
             ("dbname", url.database),
-            ("application_name", application),
+            ("application_name", "ringback"),
             ("client_encoding", "UTF8"),
             ("sslmode", url.sslMode),
             ("sslrootcert", url.rootCertificates ?? Self.systemAuthorities),
@@ -273,14 +239,12 @@ extension DatabaseReason {
 }
 
 public indirect enum PostgresPassword: Sendable {
-    /// There is none: the server trusts the user of a Unix socket, or asks for nothing.
-    case none
     /// From `.pgpass`, by libpq's own rules: the file that the URL names, else `~/.pgpass`.
     case passwordFile
     /// Asked for each time when a connection is made. Nil is the same as no password.
-    case given(@Sendable () async -> Secret?)
+    case given(@Sendable () -> Secret?)
     /// The same, but nil means that the other source is asked.
-    case first(@Sendable () async -> Secret?, else: PostgresPassword)
+    case first(@Sendable () -> Secret?, else: PostgresPassword)
 
     /// The first line of a file that only its owner can read.
     public static func file(_ path: String) -> PostgresPassword { .given { PasswordLine.read(path) } }
@@ -288,21 +252,21 @@ public indirect enum PostgresPassword: Sendable {
     var mayUsePasswordFile: Bool {
         switch self {
         case .passwordFile: true
-        case .none, .given: false
+        case .given: false
         case .first(_, let other): other.mayUsePasswordFile
         }
     }
 
-    /// The password that libpq is given; nil if it is to have none, or finds it itself. Throws `noPassword`.
-    func value() async throws(DatabaseReason) -> Secret? {
+    /// The password that libpq is given; nil if it finds it itself. Throws `noPassword`.
+    func value() throws(DatabaseReason) -> Secret? {
         switch self {
-        case .none, .passwordFile: return nil
+        case .passwordFile: return nil
         case .given(let ask):
-            guard let secret = await ask() else { throw .noPassword }
+            guard let secret = ask() else { throw .noPassword }
             return secret
         case .first(let ask, let other):
-            if let secret = await ask() { return secret }
-            return try await other.value()
+            if let secret = ask() { return secret }
+            return try other.value()
         }
     }
 }

@@ -9,13 +9,6 @@ typealias Reply = OneOutcome<Result<PostgresRows, DatabaseReason>>
 /// Runs statements at one database, on a few connections, each with a thread of its own. A connection is made when it
 /// is needed, and closed after some time without use. A caller waits until its deadline at most.
 public final class PostgresClient: Sendable {
-    /// What is known about the database from the last attempts.
-    public enum Reach: Sendable, Equatable {
-        case unknown
-        case reachable(since: ContinuousClock.Instant)
-        case away(since: ContinuousClock.Instant, DatabaseReason)
-    }
-
     enum Work: Sendable {
         case statement(String, [PostgresValue])
         case script(String)
@@ -35,26 +28,24 @@ public final class PostgresClient: Sendable {
         var backoff = Backoff()
         /// After a failure: until when nothing is tried.
         var silence: ContinuousClock.Instant?
-        var reach = Reach.unknown
+        /// Of the last attempt; nil if it was none.
+        var failure: DatabaseReason?
     }
 
     private static let mostWaiting = 2_000
     let connector: Connector
     private let mostConnections: Int
     /// How long an unused connection is kept.
-    let rest: Duration
+    static let rest: Duration = .seconds(60)
     private let state = Mutex(State())
 
-    public init(
-        _ url: PostgresURL, password: PostgresPassword, application: String = "ringback", mostConnections: Int = 3,
-        restsAfter: Duration = .seconds(60)
-    ) {
-        connector = Connector(url, password: password, application: application)
+    public init(_ url: PostgresURL, password: PostgresPassword, mostConnections: Int = 3) {
+        connector = Connector(url, password: password)
         self.mostConnections = mostConnections
-        rest = restsAfter
     }
 
-    public var reach: Reach { state.withLock { $0.reach } }
+    /// Why the database cannot be used; nil if it could at the last attempt, or was not tried yet.
+    public var failure: DatabaseReason? { state.withLock { $0.failure } }
     public var connections: Int { state.withLock { $0.workers } }
 
     /// Runs one statement as a transaction of its own. Parameters are `$1` to `$16`; results are in binary form. Throws
@@ -114,7 +105,7 @@ public final class PostgresClient: Sendable {
     private func submit(_ job: Job) {
         let refusal: DatabaseReason? = state.withLock { state in
             guard !state.isStopped else { return .cancelled }
-            if let silence = state.silence, ContinuousClock.now < silence, case .away(_, let failure) = state.reach {
+            if let silence = state.silence, ContinuousClock.now < silence, let failure = state.failure {
                 return failure
             }
             guard state.queue.count < Self.mostWaiting else { return .busy }
@@ -165,8 +156,7 @@ public final class PostgresClient: Sendable {
         state.withLock { state in
             state.silence = nil
             state.backoff.reset()
-            if case .reachable = state.reach { return }
-            state.reach = .reachable(since: .now)
+            state.failure = nil
         }
     }
 
@@ -174,8 +164,7 @@ public final class PostgresClient: Sendable {
     func noteFailure(_ failure: DatabaseReason) {
         let waiting: [Job] = state.withLock { state in
             let now = ContinuousClock.now
-            let since = if case .away(let since, _) = state.reach { since } else { now }
-            state.reach = .away(since: since, failure)
+            state.failure = failure
             // What was asked at the same time, and fails too, makes the silence no longer.
             if state.silence.map({ $0 <= now }) ?? true { state.silence = now + state.backoff.wait() }
             defer { state.queue = [] }
@@ -211,11 +200,11 @@ final class PostgresWorker: Sendable {
             case .job(let job):
                 hasRested = false
                 // The machine may have been suspended: the server has closed the connection meanwhile, and said so in vain.
-                if lastUse.duration(to: .now) > client.rest { session = nil }
+                if lastUse.duration(to: .now) > PostgresClient.rest { session = nil }
                 session = perform(job, on: session)
                 lastUse = .now
             case .rest:
-                switch wake.wait(for: client.rest, other: session?.descriptor ?? -1) {
+                switch wake.wait(for: PostgresClient.rest, other: session?.descriptor ?? -1) {
                 case .called: break
                 case .timedOut: hasRested = true
                 // Usually the server closes the connection.

@@ -86,7 +86,7 @@ public final class RowDatabase: SharedRows, SharedHosts {
             notices.note(RowChanges.Pulse(numbers: Array(rows[0].values.prefix(3)), untold: rows[0].values[3]))
         case .lost:
             // The connections for statements may be there still.
-            if case .away = client.reach { return }
+            if client.failure != nil { return }
             notices.noteLoss()
         }
     }

@@ -152,3 +152,13 @@ extension AuthorizationRequest {
             [("response_type", "code"), ("client_id", clientID), ("request_uri", pushed.requestURI)], to: endpoint)
     }
 }
+
+/// Whether authorization requests are pushed (RFC 9126), with the values of the configuration.
+public enum PushedRequests: String, Sendable, Equatable, CaseIterable {
+    /// If the provider's metadata offer it. If pushing fails and the provider does not require it, the request is sent
+    /// through the browser.
+    case automatic = "auto"
+    case never
+    /// Always: if pushing fails, the sign-in fails.
+    case required
+}
