@@ -210,10 +210,7 @@ public struct VaultDatabase: Sendable, Equatable {
     /// Its commits wait for a standby; nil if that is not known.
     public var hasSynchronousStandby: Bool?
 
-    public init(place: String, problem: DatabaseReason? = nil) {
-        self.place = place
-        self.problem = problem
-    }
+    public init(place: String) { self.place = place }
 }
 
 extension VaultSlot.Kind {

@@ -72,21 +72,15 @@ public struct SharedRow: Sendable, Equatable {
     /// Nil if no host holds the row, or its lease is over.
     public var lease: Lease?
     /// Attempts whose outcome nobody has reported, newest first, of the last hour or of the last versions.
-    public var openAttempts: [Attempt]
+    public var openAttempts: [Attempt] = []
     /// What was received and never became a head's ancestor, newest first.
-    public var candidates: [Candidate]
+    public var candidates: [Candidate] = []
 
-    public init(
-        key: RowKey, version: Int64, epoch: Int64, sealed: [UInt8], lease: Lease? = nil,
-        openAttempts: [Attempt] = [], candidates: [Candidate] = []
-    ) {
+    public init(key: RowKey, version: Int64, epoch: Int64, sealed: [UInt8]) {
         self.key = key
         self.version = version
         self.epoch = epoch
         self.sealed = sealed
-        self.lease = lease
-        self.openAttempts = openAttempts
-        self.candidates = candidates
     }
 }
 
@@ -144,11 +138,7 @@ public struct RowFacts: Sendable, Equatable {
     /// What the server's clock showed when this machine was booted, in milliseconds since 1970.
     public var clock: Int?
 
-    public init(listens: Bool? = nil, hasSynchronousStandby: Bool? = nil, clock: Int? = nil) {
-        self.listens = listens
-        self.hasSynchronousStandby = hasSynchronousStandby
-        self.clock = clock
-    }
+    public init() {}
 }
 
 /// Rows of which a change was told, until they are looked at: each once, however often that was told.

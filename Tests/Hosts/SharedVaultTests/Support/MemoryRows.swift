@@ -86,7 +86,9 @@ final class MemoryRows: Sendable {
             fault: @escaping @Sendable (String) -> Fault = { _ in .none }
         ) {
             self.database = database
-            facts = RowFacts(clock: clock)
+            var facts = RowFacts()
+            facts.clock = clock
+            self.facts = facts
             self.host = host
             self.fault = fault
             let (stream, continuation) = AsyncStream.makeStream(of: RowKey?.self)
