@@ -175,12 +175,10 @@ struct JoiningRecord: Sendable, Equatable {
     }
 
     func encoded() -> Secret {
-        let object = JSONObject([
-            .init("version", .integer(2)), .init("agreement", .string(Hex.text(agreement.revealedBytes()))),
-            .init("nonce", .string(Hex.text(nonce.revealedBytes()))), .init("code", .string(code.revealed())),
-            .init("password", .string(password.revealed())), .init("name", .string(name)),
-            .init("accepted", .bool(isAccepted)),
-        ])
+        let object: JSONObject = [
+            "version": 2, "agreement": Hex.text(agreement.revealedBytes()), "nonce": Hex.text(nonce.revealedBytes()),
+            "code": code.revealed(), "password": password.revealed(), "name": name, "accepted": isAccepted,
+        ]
         return Secret(bytes: JSON.object(object).serialized())
     }
 
@@ -393,10 +391,10 @@ public struct Membership: Sendable, Equatable {
 
 extension Membership {
     func encoded() -> Secret {
-        let object = JSONObject([
-            .init("version", .integer(1)), .init("key", .string(Hex.text(dataKey.revealedBytes()))),
-            .init("owner", .string(owner)), .init("host", .string(host)), .init("confirmed", .bool(isConfirmed)),
-        ])
+        let object: JSONObject = [
+            "version": 1, "key": Hex.text(dataKey.revealedBytes()), "owner": owner, "host": host,
+            "confirmed": isConfirmed,
+        ]
         return Secret(bytes: JSON.object(object).serialized())
     }
 

@@ -370,12 +370,8 @@ struct RemovalRecord: Sendable, Equatable {
     }
 
     func encoded() -> Secret {
-        let begun = begun.map { entry in
-            JSON.object(JSONObject([.init("role", .string(entry.role)), .init("name", .string(entry.name))]))
-        }
-        let object = JSONObject([
-            .init("version", .integer(1)), .init("count", .integer(count)), .init("begun", .array(begun)),
-        ])
+        let begun = begun.map { ["role": $0.role, "name": $0.name] as JSONObject }
+        let object: JSONObject = ["version": 1, "count": count, "begun": begun]
         return Secret(bytes: JSON.object(object).serialized())
     }
 

@@ -329,11 +329,10 @@ extension SocketAPI {
     func answer(_ issuedToken: IssuedToken, _ proof: Secret?, _ key: TokenKey, _ call: Call) -> ServerResponse {
         noteIssuedToken(call.facts, issuedToken, key, .proof)
         let token = issuedToken.token
-        var object = JSONObject([.init("account", .string(issuedToken.account.rawValue))])
-        object["authorization"] = .string("\(token.type) \(token.value.revealed())")
-        object["dpop"] = proof.map { .string($0.revealed()) }
-        object["access_token"] = .string(token.value.revealed())
-        object["token_type"] = .string(token.type)
+        var object: JSONObject = [
+            "account": issuedToken.account.rawValue, "authorization": "\(token.type) \(token.value.revealed())",
+            "dpop": proof?.revealed(), "access_token": token.value.revealed(), "token_type": token.type,
+        ]
         addExpiry(of: issuedToken, to: &object)
         return ServerResponse(json: .object(object))
     }
