@@ -62,15 +62,12 @@ extension RowContent {
 
     /// The encoding: a line that says what it is, a line of JSON, and the text.
     func encoded(adding more: [JSONObject.Member] = []) -> Secret {
-        var header = JSONObject([
-            .init("name", .string(Hex.text(name))), .init("ancestors", .array(ancestors.map { .string(Hex.text($0)) })),
-        ])
-        if session != name { header["session"] = .string(Hex.text(session)) }
-        if text == nil { header["removed"] = true }
-        if removals > 0 { header["removals"] = .integer(removals) }
-        if edits > 0 { header["edits"] = .integer(edits) }
-        if isEnd { header["ended"] = true }
-        header["clock"] = clock.map { .integer($0) }
+        var header: JSONObject = [
+            "name": Hex.text(name), "ancestors": ancestors.map(Hex.text),
+            "session": session == name ? nil : Hex.text(session), "removed": text == nil ? true : nil,
+            "removals": removals > 0 ? removals : nil, "edits": edits > 0 ? edits : nil, "ended": isEnd ? true : nil,
+            "clock": clock,
+        ]
         header.members += more
         var bytes = RowContent.magic + JSON.object(header).serialized() + [0x0A]
         if let text { bytes += text.revealedBytes() }
