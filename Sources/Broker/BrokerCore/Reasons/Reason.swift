@@ -15,7 +15,10 @@ public indirect enum Reason: Sendable, Equatable {
 }
 
 /// A fact that only the code for one kind of account knows. The broker carries it and does not read it.
-public protocol KindReason: Sendable, Equatable {}
+public protocol KindReason: Sendable, Equatable {
+    /// For the user: one sentence or more, or the end of one that begins with a field's name.
+    var sentence: String { get }
+}
 
 extension Equatable {
     func isSame(as other: Any) -> Bool { other as? Self == self }

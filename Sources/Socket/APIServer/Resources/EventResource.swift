@@ -335,14 +335,11 @@ final class Telemetry: Sendable {
             "at": now(),
         ]
         data.members += more.members
-        return TelemetryLine(event: event, data: data)
+        return (event, data)
     }
 }
 
-struct TelemetryLine: Sendable {
-    let event: TelemetryEvent
-    let data: JSONObject
-}
+typealias TelemetryLine = (event: TelemetryEvent, data: JSONObject)
 
 /// One listener's lines. If it does not read, the oldest are dropped.
 final class TelemetryListener: Sendable {

@@ -1,17 +1,10 @@
 public import BrokerCore
 internal import Glibc
-internal import OAuthSignIn
 internal import RingbackBase
 internal import SessionVault
-internal import SupabaseSignIn
 
-/// A fact with a sentence for the user, which stands here or beside the fact's cases.
-protocol Sentence {
-    /// For the user: one sentence or more, or the end of one that begins with a field's name.
-    var sentence: String { get }
-}
-
-extension Reason: Sentence {
+/// The sentences of the broker's reasons, for the user.
+extension Reason {
     public var sentence: String {
         switch self {
         case .stated(let sentence): sentence
@@ -19,7 +12,7 @@ extension Reason: Sentence {
         case .host(let host, let reason): "\(host) \(reason.sentence)."
         case .portUnusable(let failure):
             "The callback cannot arrive: \(failure?.clause ?? "the listener cannot be opened")."
-        case .kind(let fact): (fact.reason as? any Sentence)?.sentence ?? ""
+        case .kind(let fact): fact.reason.sentence
         case .both(let first, let second): "\(first.sentence) \(second.sentence)"
         case .vault(let error): error.sentence
         }
@@ -49,14 +42,10 @@ extension ListenerFailure {
     var members: JSONObject { ["host": host, "port": port, "setting": setting] }
 }
 
-extension OAuthReason: Sentence {}
-
-extension SupabaseReason: Sentence {}
-
 /// How a user is named who has neither an address nor a subject.
 let unnamedUser = "an unnamed user"
 
-extension SessionReason: Sentence {
+extension SessionReason {
     var sentence: String {
         switch self {
         case .otherUser(let name, let held, let other):
