@@ -139,7 +139,7 @@ let package = Package(
         library("SupabaseAuth", ["OAuth", "Cryptography", "RingbackBase"]),
         library("SharedVault", ["SessionVault", "Cryptography", "RingbackBase"]),
         // Level 4
-        library("RowDatabase", ["SharedVault", "PostgresClient", "SessionVault", "RingbackBase"]),
+        library("RowDatabase", ["SharedVault", "PostgresClient", "RingbackBase"]),
         library(
             "Configuration",
             ["MCPBridge", "OAuth", "SupabaseAuth", "PostgresClient", "RingbackBase"]

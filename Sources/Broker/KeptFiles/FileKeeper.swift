@@ -260,12 +260,16 @@ public final class FileKeeper: Sendable {
         let content = try file.content(issued, expiresAt: entry.expiresAt.map { WallInstant(seconds: $0) })
         let digest = Digest.sha256(content)
         let place = try FilePlace(file.path)
-        guard file.isDiskAllowed || place.isInMemory else { throw .onDisk(path: file.path) }
+        guard file.isDiskAllowed || place.isInMemory else {
+            throw FileReason(
+                "\(file.path) is not kept: it would be on a disk, not in memory (tmpfs). Choose a path below "
+                    + "$XDG_RUNTIME_DIR, or allow it with on_disk = true.")
+        }
         var entry = entry
         entry.digests.insert(digest)
         switch place.occupant(entry.digests) {
         case .ours(digest): return digest
-        case .foreign(let reason): throw .left(reason)
+        case .foreign(let reason): throw FileReason("\(reason.sentence) It is neither overwritten nor removed.")
         case .ours, .nothing: break
         }
         // Write the record before the file: after a crash it then has the digest of whatever we left at the path.
@@ -300,11 +304,14 @@ public final class FileKeeper: Sendable {
             guard isSignedIn, file.format == .idToken else {
                 return { state in state.remove(becoming: .signedOut, at: now) }
             }
-            return { state in state.fail(.file(.noIDToken(file.account)), at: now) }
+            let reason = "The session of \(file.account) has no valid ID token, and refreshes bring none."
+            return { state in state.fail(.stated(reason), at: now) }
         case .methodUnsupported(let reason, _), .conflict(let reason, _), .misconfigured(let reason),
             .vaultFailed(let reason), .vaultUnreachable(let reason, _):
             return { state in state.fail(reason, at: now) }
-        default: return { state in state.fail(.file(.notRenewable(file.account)), at: now) }
+        default:
+            let reason = "The token of \(file.account) cannot be renewed at present."
+            return { state in state.fail(.stated(reason), at: now) }
         }
     }
 }

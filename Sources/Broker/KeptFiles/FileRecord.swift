@@ -26,7 +26,7 @@ actor FileRecord {
             try file.write(FileEntry.encode(entries))
         } catch {
             entries = former
-            throw FileReason.recordNotWritten(error)
+            throw FileReason("The record of the kept files cannot be written: \(error.sentence)")
         }
     }
 }

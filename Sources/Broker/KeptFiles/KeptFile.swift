@@ -4,7 +4,7 @@ internal import CLinux
 internal import Cryptography
 internal import Glibc
 public import RingbackBase
-public import SessionVault
+internal import SessionVault
 
 /// A file in which an account's current token is kept, for programs that can only read a file. A value of the
 /// configuration.
@@ -90,11 +90,13 @@ final class FilePlace {
         do throws(DirectoryTrust.Failure) {
             try DirectoryTrust.check(folder)
         } catch {
-            throw FileReason.folderOpenToOthers(path: path, error)
+            throw FileReason("\(path) is not kept: \(error.path) \(error.reason.sentence).")
         }
         self.folder = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         let code = errno
-        guard self.folder >= 0 else { throw .folderNotOpened(path: path, folder: folder, errno: code) }
+        guard self.folder >= 0 else {
+            throw FileReason("\(path) is not kept: \(folder): \(FileReason.text(of: code)).")
+        }
     }
 
     deinit { if folder >= 0 { close(folder) } }
@@ -111,17 +113,20 @@ final class FilePlace {
         let code = errno
         guard file >= 0 else {
             if code == ENOENT { return .nothing }
-            return .foreign(code == ELOOP ? .symbolicLink(path: path) : .notRead(path: path, errno: code))
+            return .foreign(
+                code == ELOOP ? FileReason("\(path) is a symbolic link.") : .not("read", path, errno: code))
         }
         defer { close(file) }
         guard unsafe fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            return .foreign(.notRegular(path: path))
+            return .foreign(FileReason("\(path) is not a regular file."))
         }
-        guard status.st_uid == geteuid() else { return .foreign(.ofOtherUser(path: path)) }
+        guard status.st_uid == geteuid() else {
+            return .foreign(FileReason("\(path) belongs to another user."))
+        }
         if let digest = FilePlace.digest(file, size: Int(status.st_size)), known.contains(digest) {
             return .ours(digest)
         }
-        return .foreign(.ofOtherProgram(path: path))
+        return .foreign(FileReason("\(path) was written by another program."))
     }
 
     private static func digest(_ file: Int32, size: Int) -> [UInt8]? {
@@ -149,7 +154,7 @@ final class FilePlace {
     func prepare(_ content: [UInt8]) throws(FileReason) {
         removeLeftover()
         let file = unsafe openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw .notWritten(path: path, errno: errno) }
+        guard file >= 0 else { throw .not("written", path, errno: errno) }
         defer { close(file) }
         var status = stat()
         if unsafe fstat(file, &status) == 0 { prepared = status }
@@ -162,7 +167,7 @@ final class FilePlace {
             if count < 0, code == EINTR { continue }
             guard count > 0 else {
                 discard()
-                throw .notWritten(path: path, errno: code)
+                throw .not("written", path, errno: code)
             }
             written += count
         }
@@ -170,7 +175,7 @@ final class FilePlace {
         guard fchmod(file, 0o600) == 0, isInMemory || fsync(file) == 0 else {
             let code = errno
             discard()
-            throw .notWritten(path: path, errno: code)
+            throw .not("written", path, errno: code)
         }
     }
 
@@ -186,7 +191,7 @@ final class FilePlace {
         }
         guard code == 0 else {
             discard()
-            throw .notWritten(path: path, errno: code)
+            throw .not("written", path, errno: code)
         }
         prepared = nil
     }
@@ -221,7 +226,7 @@ final class FilePlace {
         let occupant = occupant(known, &file)
         guard case .ours = occupant else { return occupant }
         let code = unlink(name, file)
-        guard code == 0 || code == ENOENT else { throw .notRemoved(path: path, errno: code) }
+        guard code == 0 || code == ENOENT else { throw .not("removed", path, errno: code) }
         return occupant
     }
 }
@@ -339,39 +344,21 @@ struct FileState {
     }
 }
 
-/// Why a file has no current token. The broker passes this value on without interpreting it.
-public indirect enum FileReason: KindReason, Error, Equatable {
-    /// Other users can write to the folder or to a folder above it.
-    case folderOpenToOthers(path: String, DirectoryTrust.Failure)
-    case folderNotOpened(path: String, folder: String, errno: Int32)
-    /// The folder is not on a file system in memory, and the configuration does not allow that.
-    case onDisk(path: String)
-    case notRead(path: String, errno: Int32)
-    case notWritten(path: String, errno: Int32)
-    case notRemoved(path: String, errno: Int32)
-    case symbolicLink(path: String)
-    case notRegular(path: String)
-    case ofOtherUser(path: String)
-    case ofOtherProgram(path: String)
-    /// Ringback did not write what is at the path, and leaves it there.
-    case left(FileReason)
-    /// The token has scopes that the configuration does not name for the file.
-    case tooMuchScope(AccountName, excess: [String])
-    /// Who reads the file cannot make the proofs that a server wants with the token (RFC 9449).
-    case tokenIsBound(AccountName)
-    /// The token has characters, such as a line break, that would change the meaning of the line.
-    case tokenCharacters(AccountName)
-    case typeCharacters(AccountName)
-    /// The line cannot be made; `cause` is the error text of the code that makes it.
-    case line(cause: String)
-    case recordNotWritten(VaultError)
-    /// The session has no valid ID token, and refreshes bring none.
-    case noIDToken(AccountName)
-    case notRenewable(AccountName)
+/// Why a file has no current token, for the user.
+struct FileReason: Error, Equatable {
+    let sentence: String
+    init(_ sentence: String) { self.sentence = sentence }
+
+    /// `done` is the participle of what failed.
+    static func not(_ done: String, _ path: String, errno code: Int32) -> FileReason {
+        FileReason("\(path) cannot be \(done): \(text(of: code)).")
+    }
+
+    static func text(of code: Int32) -> String { unsafe String(cString: strerror(code)) }
 }
 
 extension Reason {
-    static func file(_ reason: FileReason) -> Reason { .kind(KindFact(reason)) }
+    static func file(_ reason: FileReason) -> Reason { .stated(reason.sentence) }
 }
 
 extension KeptFile {
@@ -380,24 +367,35 @@ extension KeptFile {
     /// - Throws: ``FileReason`` for a token with bytes outside 0x21 to 0x7E: they could change the line's meaning.
     func content(_ issued: IssuedToken, expiresAt: WallInstant?) throws(FileReason) -> [UInt8] {
         let excess = key.excess(of: issued.token)
-        guard excess.isEmpty else { throw .tooMuchScope(account, excess: excess) }
-        guard !issued.token.isBound else { throw .tokenIsBound(account) }
+        guard excess.isEmpty else {
+            throw FileReason(
+                "The provider of \(account) issued a token with more scope than the configuration names for the file "
+                    + "(\(excess.joined(separator: " "))).")
+        }
+        // Who reads the file cannot make the proofs that a server wants with the token (RFC 9449).
+        guard !issued.token.isBound else {
+            throw FileReason(
+                "The token of \(account) is bound to a key (DPoP): no program can use it from a file. If the provider "
+                    + "issues Bearer tokens too, set dpop = \"off\" for the account.")
+        }
         let bytes = issued.token.value.revealedBytes()
         guard !bytes.isEmpty, bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw .tokenCharacters(account)
+            throw FileReason("The token of \(account) has characters that are not allowed in a token.")
         }
         let token = String(decoding: bytes, as: UTF8.self)
         switch format {
         case .token, .idToken: return Array(bytes)
         case .header:
             let type = issued.token.type
-            guard type.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw .typeCharacters(account) }
+            guard type.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+                throw FileReason("The type of \(account)'s token has characters that no type has.")
+            }
             return Array("Authorization: \(type.lowercased() == "bearer" ? "Bearer" : type) \(token)\n".utf8)
         case .netrc:
             do throws(AdapterFailure) {
                 return Array("\(try TokenLine.netrc(host: host, user: username, token: token))\n".utf8)
             } catch {
-                throw FileReason.line(cause: error.reason)
+                throw FileReason(error.reason)
             }
         case .env: return Array("\(TokenLine.assignment(to: variable, token))\n".utf8)
         case .json:

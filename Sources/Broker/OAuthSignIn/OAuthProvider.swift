@@ -63,7 +63,7 @@ struct OAuthProvider: SignInProvider {
                 case (.callback(let arrival), let awaited as AuthorizationFlow):
                     return try await redeem(arrival, of: awaited, flow, in: context)
                 case (.poll, let awaited as DeviceFlow): return try await ask(awaited, of: flow, in: context)
-                default: throw .conflict(.flow(.otherResponseAwaited))
+                default: throw .conflict(.otherResponseAwaited)
                 }
             } catch {
                 throw await provider.explaining(error)

@@ -115,9 +115,9 @@ extension Reason {
     init(_ failure: SupabaseCallback.Failure) {
         switch failure {
         case .malformed: self = .stated("The callback is not a well-formed response of Supabase Auth.")
-        case .repeatedParameter(let name): self = .flow(.repeatedParameter(name))
-        case .conflictingParameters: self = .flow(.codeAndError)
-        case .empty: self = .flow(.neitherCodeNorError)
+        case .repeatedParameter(let name): self = .repeatedParameter(name)
+        case .conflictingParameters: self = .codeAndError
+        case .empty: self = .neitherCodeNorError
         case .carriesTokens: self = .supabase(.carriesTokens)
         }
     }

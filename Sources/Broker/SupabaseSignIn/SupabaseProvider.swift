@@ -181,7 +181,7 @@ extension SupabaseProvider: SignInProvider {
             return try await PageRedeeming(provider: self, flow: flow, context: context).redeem(proof)
         }
         guard let awaited = flow.awaited as? SupabaseFlow else {
-            throw RedemptionFailure(.conflict(.flow(.otherResponseAwaited)))
+            throw RedemptionFailure(.conflict(.otherResponseAwaited))
         }
         let redeeming = Redeeming(provider: self, flow: flow, awaited: awaited, context: context)
         switch proof {
@@ -189,7 +189,7 @@ extension SupabaseProvider: SignInProvider {
         case .code(let code): return try await redeeming.code(code)
         case .credential(let credential): return try await redeeming.credential(credential)
         case .upstream: return try await redeeming.upstream()
-        case .poll, .own: throw RedemptionFailure(.conflict(.flow(.otherResponseAwaited)))
+        case .poll, .own: throw RedemptionFailure(.conflict(.otherResponseAwaited))
         }
     }
 

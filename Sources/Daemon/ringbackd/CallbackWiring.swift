@@ -107,13 +107,15 @@ extension CallbackVerdict {
     }
 }
 
-extension FlowReason {
+extension Reason {
     fileprivate init(_ obstacle: CallbackArrival.Obstacle) {
-        switch obstacle {
-        case .otherPath: self = .otherAddress
-        case .posted: self = .posted
-        case .notNavigated: self = .notNavigated
-        }
+        self =
+            switch obstacle {
+            case .otherPath: .otherAddress
+            case .posted:
+                .stated("The response came by POST. That is accepted only with response_mode = \"form_post\".")
+            case .notNavigated: .stated("The response did not come by a page load of the browser.")
+            }
     }
 }
 
@@ -134,16 +136,14 @@ extension SignInLabel {
 }
 
 /// Connects the listener, which must exist before the broker, with the broker, which must know the listener.
-final class Arrivals: Sendable {
-    private let broker = OnceBox<Broker>()
+struct Arrivals: Sendable {
+    let broker: OnceBox<Broker>
 
-    func connect(_ broker: Broker) { self.broker.set(broker) }
-
-    func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
+    @Sendable func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
         guard let broker = broker.value else { return CallbackOutcome(nil) }
         let accounts = Set(arrival.owners.compactMap { AccountName($0) })
         let verdict = await broker.receive(
-            arrival.url, form: arrival.form, for: accounts, refusal: arrival.obstacle.map { FlowReason($0) })
+            arrival.url, form: arrival.form, for: accounts, refusal: arrival.obstacle.map { Reason($0) })
         guard let id = verdict.flow, let flow = try? await broker.flow(id) else {
             return CallbackOutcome(verdict.page)
         }
@@ -152,7 +152,7 @@ final class Arrivals: Sendable {
         return CallbackOutcome(verdict.page, of: await SignInLabel(flow, broker), next: next)
     }
 
-    func visit(_ visit: EntranceVisit) async -> EntranceOutcome {
+    @Sendable func visit(_ visit: EntranceVisit) async -> EntranceOutcome {
         switch visit {
         case .opened(let key):
             guard let broker = broker.value else { return .spent }

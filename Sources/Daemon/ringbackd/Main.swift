@@ -7,7 +7,9 @@ import Configuration
 import CurlTransport
 import DeepLinks
 import Desktop
+import DesktopNotices
 import Glibc
+import KeptFiles
 import LocalHTTP
 import Logging
 import Records
@@ -221,10 +223,12 @@ struct Daemon {
     private let listener: LoopbackListener
     private let records: RecordKeeper
     private let vault: DaemonVault
-    private let notices = Notices()
-    let keptFiles = KeptFiles()
+    private let notices: SignInNotices
+    let keptFiles: FileKeeper
     private let consents: ConsentDesk
     private let activity = Activity()
+    /// How long the daemon's end waits for the desktop to remove notices that nobody would react to any more.
+    private static let farewell: Duration = .milliseconds(500)
     let broker: Broker
     let reloader: Reloader
     let exposed: ExposedSocketServers
@@ -236,34 +240,41 @@ struct Daemon {
         self.start = start
         self.logger = logger
         let (places, helper) = (start.places, start.helper)
-        let (peers, arrivals, work) = (PeerUIDs(), Arrivals(), Work())
+        let (peers, work, connected) = (PeerUIDs(), Work(), OnceBox<Broker>())
+        let arrivals = Arrivals(broker: connected)
+        let watchers = OnceBox<@Sendable (BrokerFact) -> Void>()
         listener = LoopbackListener(visit: arrivals.visit, deliver: arrivals.deliver)
         records = RecordKeeper(
             audit: AuditLog(
                 path: "\(places.state)/audit.jsonl",
                 options: AuditLog.Options(now: BrokerClock.system.now) { logger.warning("\($0)") }))
         let configured = start.configuration.vault
-        vault = DaemonVault(SealedFileVault(configured, state: places.state, helper: helper), configured, records)
+        vault = DaemonVault(
+            SealedFileVault(configured, state: places.state, helper: helper), configured, records, connected)
         broker = Broker(
             vault: vault.vault, http: http, callbackReceiver: CallbackReceiver(listener, peers: peers), work: work,
             clock: vault.hosts == nil ? .system : .system.ofSharedVault(),
             firstEvent: EventNumbers.next(in: places.state, now: EventBus.now())
-        ) { [records, notices, keptFiles, activity] fact in
+        ) { [records, activity] fact in
             records.note(fact)
-            notices.note(fact)
-            keptFiles.note(fact)
+            watchers.value?(fact)
             activity.note()
         }
-        arrivals.connect(broker)
-        vault.connect(broker)
+        connected.set(broker)
         consents = ConsentDesk(file: StateFile(directory: places.state, name: "consents.json"), tell: broker.tell)
-        notices.connect(broker, consents, helper, logger)
-        keptFiles.connect(broker, state: places.state, records, logger)
+        notices = SignInNotices(broker, consents, helper, logger)
+        keptFiles = FileKeeper(broker, state: places.state, records, logger)
+        watchers.set { [notices, keptFiles] fact in
+            notices.note(fact)
+            keptFiles.note(fact)
+        }
         let links = DeepLinkRegistry(broker, helper: helper, work: work, record: records.note, logger: logger)
         let secrets = AccountSecrets(broker: broker, helper: helper, vault: vault.vault, credentials: start.credentials)
         reloader = Reloader(
-            place: start.place, readAt: start.readAt, broker: broker, http: http, secrets: secrets, peers: peers,
-            links: links, notices: notices, keptFiles: keptFiles, consents: consents, logger: logger)
+            place: start.place, readAt: start.readAt,
+            Reloader.Parts(
+                broker: broker, http: http, secrets: secrets, peers: peers, links: links, notices: notices,
+                keptFiles: keptFiles, consents: consents), logger)
         exposed = ExposedSocketServers(
             ExposedPlaces(socket: places.socket, isPrivate: start.options.ownDirectory != nil), helper: helper,
             records: records, logger: logger)
@@ -285,7 +296,7 @@ struct Daemon {
         daemon.network = { [reloader] in reloader.network }
         daemon.exposedSockets = exposedSockets
         daemon.origins = reloader.origins
-        daemon.keptFiles = keptFiles.views
+        daemon.keptFiles = { [keptFiles] in keptFiles.views }
         daemon.consents = consents
         daemon.vaultHosts = vault.hosts
         daemon.unconfined = start.unconfined
@@ -320,7 +331,11 @@ struct Daemon {
                         activity: activity, logger: logger)),
                 named("lease", LeaseKeeper(lock: start.lock, logger: logger)),
                 named("reload", ReloadOnSignal(reloader: reloader, signals: hangups)),
-                named("notices", notices), named("kept files", keptFiles), named("callbacks", listener),
+                named(
+                    "notices",
+                    Leaving(work: notices.run) { [notices] in await notices.leave(atMost: Daemon.farewell) }),
+                named("kept files", Leaving(work: keptFiles.run, leave: keptFiles.leave)),
+                named("callbacks", listener),
                 named("restricted sockets", exposed), named("socket API", server),
             ],
             logger: logger)

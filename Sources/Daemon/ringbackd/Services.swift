@@ -4,8 +4,10 @@ import Configuration
 import CurlTransport
 import DeepLinks
 import Desktop
+import DesktopNotices
 import Dispatch
 import Glibc
+import KeptFiles
 import LocalHTTP
 import Logging
 import OAuth
@@ -18,16 +20,21 @@ import UnixSignals
 
 /// The configuration that is in force. A reload replaces all of it, or nothing.
 final class Reloader: Sendable {
+    /// What a configuration is applied to.
+    struct Parts: Sendable {
+        let broker: Broker
+        let http: CurlClient
+        let secrets: AccountSecrets
+        let peers: PeerUIDs
+        let links: DeepLinkRegistry
+        let notices: SignInNotices
+        let keptFiles: FileKeeper
+        let consents: ConsentDesk
+    }
+
     private let place: ConfigurationPlace
-    private let broker: Broker
-    private let http: CurlClient
-    private let secrets: AccountSecrets
-    private let peers: PeerUIDs
-    private let links: DeepLinkRegistry
+    private let parts: Parts
     let origins: OriginRegistry
-    private let notices: Notices
-    private let keptFiles: KeptFiles
-    private let consents: ConsentDesk
     private let logger: Logger
     private let vaultAtStart = OnceBox<VaultConfiguration>()
     /// When the reading of the configuration in force began.
@@ -35,22 +42,11 @@ final class Reloader: Sendable {
     /// Set when what was exposed before is open again.
     let exposedSockets = OnceBox<ExposedSocketRegistry>()
 
-    init(
-        place: ConfigurationPlace, readAt: WallInstant, broker: Broker, http: CurlClient, secrets: AccountSecrets,
-        peers: PeerUIDs, links: DeepLinkRegistry, notices: Notices, keptFiles: KeptFiles, consents: ConsentDesk,
-        logger: Logger
-    ) {
+    init(place: ConfigurationPlace, readAt: WallInstant, _ parts: Parts, _ logger: Logger) {
         read = Mutex(readAt)
         self.place = place
-        self.broker = broker
-        self.http = http
-        self.secrets = secrets
-        self.peers = peers
-        self.links = links
-        self.notices = notices
-        self.keptFiles = keptFiles
-        self.consents = consents
-        origins = OriginRegistry(broker)
+        self.parts = parts
+        origins = OriginRegistry(parts.broker)
         self.logger = logger
     }
 
@@ -92,7 +88,7 @@ final class Reloader: Sendable {
             let clashes = configuration.clashes(with: await exposedSockets.value?.namesOfCalls ?? [])
             guard clashes.isEmpty else { throw ConfigurationErrors(clashes) }
             await apply(configuration)
-            await broker.accountsSettled(atMost: .seconds(1))
+            await parts.broker.accountsSettled(atMost: .seconds(1))
             read.withLock { $0 = now }
             logger.info("Configuration reloaded")
             return SocketAPI.Reloaded(restartNeeded: ignored(of: configuration))
@@ -114,24 +110,24 @@ final class Reloader: Sendable {
         defer { applied.wrappingAdd(1, ordering: .acquiringAndReleasing) }
         if vaultAtStart.value == nil { vaultAtStart.set(configuration.vault) }
         // First: an account that the broker knows is already guarded.
-        consents.configure(configuration)
-        peers.replace(with: configuration)
-        http.configure(proxy: configuration.proxy)
+        parts.consents.configure(configuration)
+        parts.peers.replace(with: configuration)
+        parts.http.configure(proxy: configuration.proxy)
         proxy.withLock { $0 = configuration.proxy }
         let table = configuration.origins.compactMap { Origin($0, in: configuration) }
         origins.retain(table)
-        await broker.configure(
+        await parts.broker.configure(
             configuration.accounts.compactMap { entry in
-                var account = Account(entry, secrets)
+                var account = Account(entry, parts.secrets)
                 account?.isDefault = entry.name == configuration.defaultAccount?.name
                 return account
             }, unchanged: unchanged(of: configuration))
         origins.configure(table)
         // After the accounts, since their redirect URIs have schemes too.
-        await links.configure(configuration.schemes.map(LinkScheme.init))
+        await parts.links.configure(configuration.schemes.map(LinkScheme.init))
         await exposedSockets.value?.configure(configuration)
-        notices.configure(configuration)
-        keptFiles.configure(configuration)
+        parts.notices.configure(configuration)
+        parts.keptFiles.configure(configuration)
     }
 
     /// The accounts whose settings are what they were before.
@@ -163,6 +159,21 @@ final class PeerUIDs: Sendable {
 
     func postsForm(_ account: AccountName) -> Bool { accounts.withLock { $0[account.rawValue]?.postsForm ?? false } }
     func of(_ account: AccountName) -> Set<UInt32> { accounts.withLock { $0[account.rawValue]?.uids ?? [] } }
+}
+
+/// Works until the daemon ends, then leaves.
+struct Leaving: Service {
+    let work: @Sendable () async -> Void
+    let leave: @Sendable () async -> Void
+
+    func run() async throws {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await work() }
+            try? await gracefulShutdown()
+            await leave()
+            group.cancelAll()
+        }
+    }
 }
 
 /// SIGHUP re-reads the configuration.

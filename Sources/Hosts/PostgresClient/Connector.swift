@@ -1,64 +1,30 @@
 internal import CLinux
 internal import Glibc
-internal import RingbackBase
-internal import Synchronization
+public import RingbackBase
 
 /// Makes connections: asks for the password each time, since it may have been changed.
 struct Connector: Sendable {
     private let settings: [Settings]
     private let password: PostgresPassword
 
-    init(_ url: PostgresURL, password: PostgresPassword, application: String) {
-        settings = url.hosts.map { Settings(url, $0, password: password, application: application) }
+    init(_ url: PostgresURL, password: PostgresPassword) {
+        settings = url.hosts.map { Settings(url, $0, password: password) }
         self.password = password
     }
 
     /// Connects to the first host that takes changes; blocks the thread. Throws the failure of the last host.
-    func connect(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Session {
-        let secret = try secret(until: deadline)
-        var failure = PostgresFailure.noConnection
+    func connect(until deadline: ContinuousClock.Instant) throws(DatabaseReason) -> Session {
+        let secret = try password.value()
+        var failure = DatabaseReason.noConnection
         var left = settings.count
         for each in settings {
             let share = ContinuousClock.now.duration(to: deadline) / left
             left -= 1
-            do throws(PostgresFailure) { return try Session(each, password: secret, until: .now + share) } catch {
+            do throws(DatabaseReason) { return try Session(each, password: secret, until: .now + share) } catch {
                 failure = error
             }
         }
         throw failure
-    }
-
-    private func secret(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> Secret? {
-        switch password {
-        case .none, .passwordFile: return nil
-        case .given, .first: break
-        }
-        guard let wake = Wake() else { throw .noConnection }
-        let answer = Answer(wake)
-        Task { [password] in
-            do throws(PostgresFailure) { answer.give(.success(try await password.value())) } catch {
-                answer.give(.failure(error))
-            }
-        }
-        guard let value = answer.wait(for: ContinuousClock.now.duration(to: deadline)) else { throw .timedOut }
-        return try value.get()
-    }
-
-    /// Passes the password from a task to a thread. Not by a semaphore of Dispatch, which goes by the wall clock.
-    private final class Answer: Sendable {
-        private let state = Mutex<Result<Secret?, PostgresFailure>?>(nil)
-        private let wake: Wake
-        init(_ wake: Wake) { self.wake = wake }
-
-        func give(_ value: Result<Secret?, PostgresFailure>) {
-            state.withLock { $0 = value }
-            wake.call()
-        }
-
-        func wait(for duration: Duration) -> Result<Secret?, PostgresFailure>? {
-            _ = wake.wait(for: max(duration, .zero))
-            return state.withLock { $0 }
-        }
     }
 }
 
@@ -90,13 +56,13 @@ struct Settings: Sendable {
     let serverUID: UInt32?
 
     /// Of one host of the URL: the caller tries them in turn, since libpq would wait for the first without end.
-    init(_ url: PostgresURL, _ host: PostgresURL.Host, password: PostgresPassword, application: String) {
+    init(_ url: PostgresURL, _ host: PostgresURL.Host, password: PostgresPassword) {
         var pairs = [
             ("host", Self.name(host)),
             ("port", "\(host.port)"),
             ("user", url.user),
             ("dbname", url.database),
-            ("application_name", application),
+            ("application_name", "ringback"),
             ("client_encoding", "UTF8"),
             ("sslmode", url.sslMode),
             ("sslrootcert", url.rootCertificates ?? Self.systemAuthorities),
@@ -247,6 +213,60 @@ enum ServerOwner {
         case AF_INET: return (Array(bytes[4..<8]), port)
         case AF_INET6: return (Array(bytes[8..<24]), port)
         default: return nil
+        }
+    }
+}
+
+extension DatabaseReason {
+    var endsConnection: Bool {
+        switch self {
+        case .refused, .otherSchema, .malformed: false
+        default: true
+        }
+    }
+
+    static func of(state: String, detail: String?) -> DatabaseReason {
+        switch state {
+        // The classes 08 (connection), 57P (the server is ended or starts) and 53300 (no connection left).
+        case _ where state.hasPrefix("28"): .authentication
+        case _ where state.hasPrefix("57P0"), "53300": .notNow
+        case _ where state.hasPrefix("08"): .closed
+        case "25006": .readOnly
+        case "RB001": .otherSchema(detail.flatMap { Int($0) } ?? 0)
+        default: .refused(state: state)
+        }
+    }
+}
+
+public indirect enum PostgresPassword: Sendable {
+    /// From `.pgpass`, by libpq's own rules: the file that the URL names, else `~/.pgpass`.
+    case passwordFile
+    /// Asked for each time when a connection is made. Nil is the same as no password.
+    case given(@Sendable () -> Secret?)
+    /// The same, but nil means that the other source is asked.
+    case first(@Sendable () -> Secret?, else: PostgresPassword)
+
+    /// The first line of a file that only its owner can read.
+    public static func file(_ path: String) -> PostgresPassword { .given { PasswordLine.read(path) } }
+
+    var mayUsePasswordFile: Bool {
+        switch self {
+        case .passwordFile: true
+        case .given: false
+        case .first(_, let other): other.mayUsePasswordFile
+        }
+    }
+
+    /// The password that libpq is given; nil if it finds it itself. Throws `noPassword`.
+    func value() throws(DatabaseReason) -> Secret? {
+        switch self {
+        case .passwordFile: return nil
+        case .given(let ask):
+            guard let secret = ask() else { throw .noPassword }
+            return secret
+        case .first(let ask, let other):
+            if let secret = ask() { return secret }
+            return try other.value()
         }
     }
 }

@@ -17,7 +17,7 @@ internal import RingbackBase
     /// False after a failure that ends the connection.
     private(set) var isUsable = true
 
-    init(_ settings: Settings, password: Secret?, until deadline: ContinuousClock.Instant) throws(PostgresFailure) {
+    init(_ settings: Settings, password: Secret?, until deadline: ContinuousClock.Instant) throws(DatabaseReason) {
         guard cpostgres_load() else { throw .noLibrary }
         let begun = unsafe settings.withArrays(password: password) { names, values in
             unsafe cpostgres_start(names, values)
@@ -31,7 +31,7 @@ internal import RingbackBase
         while true {
             // libpq may have begun again with another address, or without TLS.
             if unsafe wire?.isBehind(cpostgres_socket(connection)) != true { try takeSocket(&start) }
-            let isReady = try awaits(events, until: deadline) { bytes, server throws(PostgresFailure) in
+            let isReady = try awaits(events, until: deadline) { bytes, server throws(DatabaseReason) in
                 try start.check(bytes, from: server)
             }
             guard isReady else { throw .timedOut }
@@ -62,7 +62,7 @@ internal import RingbackBase
 
     func run(
         _ statement: String, _ values: [PostgresValue], until deadline: ContinuousClock.Instant
-    ) throws(PostgresFailure) -> PostgresRows {
+    ) throws(DatabaseReason) -> PostgresRows {
         let encoded = values.map(\.encoded)
         let types = values.map(\.type)
         let lengths = encoded.map { Int32($0?.count ?? 0) }
@@ -81,13 +81,13 @@ internal import RingbackBase
         return PostgresRows(try finish(until: deadline))
     }
 
-    func run(script: String, until deadline: ContinuousClock.Instant) throws(PostgresFailure) {
+    func run(script: String, until deadline: ContinuousClock.Instant) throws(DatabaseReason) {
         guard unsafe cpostgres_send_script(connection, script) else { throw end(.closed) }
         _ = try finish(until: deadline)
     }
 
     /// The payloads of the notifications that have arrived. Throws `closed` if the connection has ended.
-    func notifications() throws(PostgresFailure) -> [String] {
+    func notifications() throws(DatabaseReason) -> [String] {
         var payloads: [String] = []
         var payload = [CChar](repeating: 0, count: 256)
         repeat {
@@ -101,7 +101,7 @@ internal import RingbackBase
         return payloads
     }
 
-    static func verifier(of password: Secret) throws(PostgresFailure) -> String {
+    static func verifier(of password: Secret) throws(DatabaseReason) -> String {
         guard cpostgres_load() else { throw .noLibrary }
         var text = [CChar](repeating: 0, count: 512)
         guard unsafe cpostgres_verifier(password.revealed(), &text, text.count) else { throw .malformed }
@@ -125,7 +125,7 @@ internal import RingbackBase
             isKnown = settings.isVerified
         }
 
-        mutating func check(_ bytes: [UInt8], from server: Int32) throws(PostgresFailure) {
+        mutating func check(_ bytes: [UInt8], from server: Int32) throws(DatabaseReason) {
             guard let first = bytes.first else { return }
             if !isKnown, let uid = ServerOwner.uid(of: server) {
                 guard ServerOwner.isTrusted(uid, configured: settings.serverUID) else { throw .foreignServer(uid: uid) }
@@ -148,7 +148,7 @@ internal import RingbackBase
         }
     }
 
-    private func takeSocket(_ start: inout Start) throws(PostgresFailure) {
+    private func takeSocket(_ start: inout Start) throws(DatabaseReason) {
         let socket = unsafe cpostgres_socket(connection)
         wire = nil
         start = Start(start.settings, stage: start.stage)
@@ -162,7 +162,7 @@ internal import RingbackBase
     }
 
     /// Checks what libpq will read over TLS. False if nothing is there to be read yet.
-    private func mayRead(_ start: inout Start) throws(PostgresFailure) -> Bool {
+    private func mayRead(_ start: inout Start) throws(DatabaseReason) -> Bool {
         guard usesTLS, start.stage >= cpostgres_stage_authenticating, start.stage != cpostgres_stage_tls else {
             return true
         }
@@ -173,7 +173,7 @@ internal import RingbackBase
         return count > 0
     }
 
-    private func finish(until deadline: ContinuousClock.Instant) throws(PostgresFailure) -> [[[UInt8]?]] {
+    private func finish(until deadline: ContinuousClock.Instant) throws(DatabaseReason) -> [[[UInt8]?]] {
         allowance = (wire?.received ?? 0) + Session.mostBytes
         while true {
             let left = unsafe cpostgres_flush(connection)
@@ -184,7 +184,7 @@ internal import RingbackBase
         }
         var rows: [[[UInt8]?]] = []
         var memory = 0
-        var failure: PostgresFailure?
+        var failure: DatabaseReason?
         while true {
             while unsafe cpostgres_is_busy(connection) {
                 guard try awaits(POLLIN, until: deadline) else { throw end(.timedOut) }
@@ -224,11 +224,11 @@ internal import RingbackBase
 
     /// Moves bytes between the server and libpq without waiting.
     private func move(
-        _ check: ([UInt8], Int32) throws(PostgresFailure) -> Void = { _, _ in }
-    ) throws(PostgresFailure) {
+        _ check: ([UInt8], Int32) throws(DatabaseReason) -> Void = { _, _ in }
+    ) throws(DatabaseReason) {
         guard let wire else { return }
-        do throws(PostgresFailure) {
-            try wire.move { bytes throws(PostgresFailure) in
+        do throws(DatabaseReason) {
+            try wire.move { bytes throws(DatabaseReason) in
                 guard wire.received <= allowance else { throw .tooMuch }
                 try check(bytes, wire.server)
             }
@@ -245,8 +245,8 @@ internal import RingbackBase
     /// Waits for an event of libpq's socket; false when the deadline has passed.
     private func awaits(
         _ events: Int32, until deadline: ContinuousClock.Instant,
-        check: ([UInt8], Int32) throws(PostgresFailure) -> Void = { _, _ in }
-    ) throws(PostgresFailure) -> Bool {
+        check: ([UInt8], Int32) throws(DatabaseReason) -> Void = { _, _ in }
+    ) throws(DatabaseReason) -> Bool {
         while true {
             try move(check)
             let left = ContinuousClock.now.duration(to: deadline)
@@ -264,28 +264,28 @@ internal import RingbackBase
         }
     }
 
-    private func end(_ failure: PostgresFailure) -> PostgresFailure {
+    private func end(_ failure: DatabaseReason) -> DatabaseReason {
         isUsable = false
         return failure
     }
 
-    private static func failure(of result: OpaquePointer) -> PostgresFailure {
+    private static func failure(of result: OpaquePointer) -> DatabaseReason {
         // libpq makes a result without a state when the connection ends.
         guard let state = unsafe cpostgres_result_state(result) else { return .closed }
         let detail = unsafe cpostgres_result_detail(result).map { unsafe String(cString: $0) }
         return .of(state: unsafe String(cString: state), detail: detail)
     }
 
-    private var lastFailure: PostgresFailure {
+    private var lastFailure: DatabaseReason {
         ServerState.code(in: unsafe String(cString: cpostgres_error(connection)))
             .map { .of(state: $0, detail: nil) } ?? .closed
     }
 
     /// Why no connection was made, by how far it came. The library has no other sign; its texts are for people.
-    private func failureToConnect(at stage: Int32) -> PostgresFailure {
+    private func failureToConnect(at stage: Int32) -> DatabaseReason {
         isUsable = false
         if let code = ServerState.code(in: unsafe String(cString: cpostgres_error(connection))) {
-            return switch PostgresFailure.of(state: code, detail: nil) {
+            return switch DatabaseReason.of(state: code, detail: nil) {
             // The state that pgbouncer has for a password that is wrong.
             case .closed where code == "08P01" && stage == cpostgres_stage_authenticating: .authentication
             case .closed: .noConnection
@@ -333,7 +333,7 @@ struct StartCheck: Sendable {
     init(isVerified: Bool) { self.isVerified = isVerified }
 
     /// Reads what follows. Returns why libpq must not get it; nil if it may. An unknown server may only send an error.
-    mutating func refusal(of bytes: some Sequence<UInt8>, isKnown: Bool = true) -> PostgresFailure? {
+    mutating func refusal(of bytes: some Sequence<UInt8>, isKnown: Bool = true) -> DatabaseReason? {
         for byte in bytes {
             message.append(byte)
             guard isKnown || message[0] == UInt8(ascii: "E") else { return .foreignServer(uid: nil) }
@@ -349,7 +349,7 @@ struct StartCheck: Sendable {
         return nil
     }
 
-    private func refusal(ofRequest body: ArraySlice<UInt8>) -> PostgresFailure? {
+    private func refusal(ofRequest body: ArraySlice<UInt8>) -> DatabaseReason? {
         guard body.count >= 4 else { return .malformed }
         switch body.prefix(4).reduce(UInt32(0), { $0 << 8 | UInt32($1) }) {
         // Let in; the names of mechanisms, which are SCRAM's; its last message.
@@ -368,5 +368,103 @@ struct StartCheck: Sendable {
         let digits = parts[2].dropFirst(2)
         guard (1...10).contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         return Int(String(decoding: digits, as: UTF8.self))
+    }
+}
+
+/// Carries the bytes of one connection between the server and libpq, which gets one end of a pair of sockets in place
+/// of its own. libpq keeps what it has not understood yet, so a server that never ends a message would fill the memory,
+/// and it acts on what it reads at once. Here the bytes are counted and read before. Used by one thread.
+final class Wire {
+    let server: Int32
+    private let inner: Int32
+    private let inode: ino_t
+    private var incoming: ArraySlice<UInt8> = []
+    private var outgoing: ArraySlice<UInt8> = []
+    private(set) var isEnded = false
+    private(set) var received = 0
+    private static let most = 65_536
+
+    /// Takes the connected socket from the descriptor, which becomes one end of a pair. Nil if that failed.
+    init?(replacing descriptor: Int32) {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else { return nil }
+        defer { close(ends[1]) }
+        var facts = stat()
+        let taken = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        guard taken >= 0, cpostgres_replace(descriptor, ends[1]), unsafe fstat(descriptor, &facts) == 0 else {
+            close(ends[0])
+            if taken >= 0 { close(taken) }
+            return nil
+        }
+        (inner, server, inode) = (ends[0], taken, facts.st_ino)
+    }
+
+    deinit {
+        close(inner)
+        close(server)
+    }
+
+    /// True if the descriptor is still the end of the pair: libpq may have begun another connection.
+    func isBehind(_ descriptor: Int32) -> Bool {
+        var facts = stat()
+        return unsafe fstat(descriptor, &facts) == 0 && facts.st_ino == inode && facts.st_mode & S_IFMT == S_IFSOCK
+    }
+
+    var events: Int32 { (incoming.isEmpty && !isEnded ? POLLIN : 0) | (outgoing.isEmpty ? 0 : POLLOUT) }
+    /// True if bytes of the server wait until libpq has taken the former ones.
+    var hasIncoming: Bool { !incoming.isEmpty }
+
+    /// Moves what can be moved without waiting. `check` sees what comes from the server, and may throw.
+    func move(_ check: ([UInt8]) throws(DatabaseReason) -> Void) throws(DatabaseReason) {
+        while true {
+            var isMoved = false
+            if outgoing.isEmpty, let bytes = Wire.read(inner) { outgoing = bytes[...] }
+            if !outgoing.isEmpty, let count = Wire.write(outgoing, to: server) {
+                // A server that takes no more may have said why.
+                outgoing = count == 0 ? [] : outgoing.dropFirst(count)
+                isMoved = count > 0
+            }
+            if incoming.isEmpty, !isEnded, let bytes = Wire.read(server) {
+                if bytes.isEmpty { end() }
+                received += bytes.count
+                try check(bytes)
+                incoming = bytes[...]
+            }
+            if !incoming.isEmpty, let count = Wire.write(incoming, to: inner) {
+                incoming = count == 0 ? [] : incoming.dropFirst(count)
+                isMoved = isMoved || count > 0
+            }
+            guard isMoved else { return }
+        }
+    }
+
+    /// libpq is told of the end when it has read what came before.
+    private func end() {
+        isEnded = true
+        shutdown(inner, Int32(SHUT_WR))
+    }
+
+    /// What can be read now; empty at the end, nil if there is nothing yet.
+    private static func read(_ descriptor: Int32) -> [UInt8]? {
+        var count = 0
+        var code: Int32 = 0
+        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: most) { buffer, initialized in
+            repeat {
+                count = unsafe recv(descriptor, buffer.baseAddress, most, Int32(MSG_DONTWAIT))
+                code = count < 0 ? errno : 0
+            } while code == EINTR
+            initialized = max(count, 0)
+        }
+        return code == EAGAIN ? nil : bytes
+    }
+
+    /// How many bytes were written; 0 if the other end is closed, nil if none can be written now.
+    private static func write(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) -> Int? {
+        let count = unsafe bytes.withUnsafeBytes { buffer in
+            unsafe send(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+        }
+        if count < 0, errno == EAGAIN || errno == EINTR { return nil }
+        return max(count, 0)
     }
 }

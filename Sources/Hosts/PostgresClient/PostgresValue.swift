@@ -1,3 +1,5 @@
+public import RingbackBase
+
 public enum PostgresValue: Sendable, Equatable {
     case null
     case flag(Bool)
@@ -54,30 +56,30 @@ public struct PostgresRow: Sendable, Equatable {
     public let values: [[UInt8]?]
     public init(values: [[UInt8]?]) { self.values = values }
 
-    public func isNull(_ column: Int) throws(PostgresFailure) -> Bool {
+    public func isNull(_ column: Int) throws(DatabaseReason) -> Bool {
         guard values.indices.contains(column) else { throw .malformed }
         return values[column] == nil
     }
 
-    public func bytes(_ column: Int) throws(PostgresFailure) -> [UInt8] {
+    public func bytes(_ column: Int) throws(DatabaseReason) -> [UInt8] {
         guard values.indices.contains(column), let bytes = values[column] else { throw .malformed }
         return bytes
     }
 
-    public func text(_ column: Int) throws(PostgresFailure) -> String {
+    public func text(_ column: Int) throws(DatabaseReason) -> String {
         guard let text = String(validating: try bytes(column), as: UTF8.self) else { throw .malformed }
         return text
     }
 
     /// A number of 2, 4 or 8 bytes (int2, int4, int8).
-    public func integer(_ column: Int) throws(PostgresFailure) -> Int64 {
+    public func integer(_ column: Int) throws(DatabaseReason) -> Int64 {
         let bytes = try bytes(column)
         guard [2, 4, 8].contains(bytes.count) else { throw .malformed }
         let isNegative = bytes[0] & 0x80 != 0
         return bytes.reduce(isNegative ? -1 : 0) { $0 << 8 | Int64($1) }
     }
 
-    public func flag(_ column: Int) throws(PostgresFailure) -> Bool {
+    public func flag(_ column: Int) throws(DatabaseReason) -> Bool {
         switch try bytes(column) {
         case [0]: return false
         case [1]: return true

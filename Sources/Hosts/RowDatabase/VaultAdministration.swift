@@ -1,6 +1,5 @@
 public import PostgresClient
-internal import RingbackBase
-internal import SessionVault
+public import RingbackBase
 public import SharedVault
 
 /// What an administrator of the database does: make and migrate the schema, admit the first host of an owner, and look at
@@ -36,38 +35,38 @@ public final class VaultAdministration: Sendable {
     deinit { client.shutdown() }
 
     /// Makes roles and schema and migrates it to the present version. Changes nothing if all that is there.
-    public func prepare() async throws(RowError) {
-        do throws(PostgresFailure) { try await client.run(script: Schema.foundation, within: Self.limit) } catch {
-            throw RowError(error)
+    public func prepare() async throws(DatabaseReason) {
+        do throws(DatabaseReason) { try await client.run(script: Schema.foundation, within: Self.limit) } catch {
+            throw error.ofRows
         }
         try await migrate()
     }
 
     /// Migrates the schema; hosts of another version are refused then. Throws `noSchema`, or `otherSchema` if newer.
-    public func migrate() async throws(RowError) {
+    public func migrate() async throws(DatabaseReason) {
         let found = try await version()
-        guard found <= Schema.version else { throw .refused(.otherSchema(Int(found))) }
+        guard found <= Schema.version else { throw .otherSchema(Int(found)) }
         guard found < Schema.version else { return }
-        do throws(PostgresFailure) {
+        do throws(DatabaseReason) {
             try await client.run(script: Schema.migration(from: found), within: Self.limit)
-        } catch .refused(state: "42P07", number: _) {
+        } catch .refused(state: "42P07") {
             // Somebody else has migrated it meanwhile.
-            guard try await version() == Schema.version else { throw .refused(.refused(state: "42P07")) }
+            guard try await version() == Schema.version else { throw .refused(state: "42P07") }
         } catch {
-            throw RowError(error)
+            throw error.ofRows
         }
     }
 
-    public func facts() async throws(RowError) -> Facts {
+    public func facts() async throws(DatabaseReason) -> Facts {
         let exists = try await ask("SELECT to_regclass('ringback.versions') IS NOT NULL") {
-            row throws(PostgresFailure) in
+            row throws(DatabaseReason) in
             try row.flag(0)
         }
         guard exists else { return Facts(version: 0, wanted: Schema.version) }
         var facts = Facts(version: try await version(), wanted: Schema.version)
         guard facts.version == facts.wanted else { return facts }
         let list = "SELECT * FROM ringback.list_facts(\(Schema.version))"
-        facts.content = try await ask(list) { row throws(PostgresFailure) in
+        facts.content = try await ask(list) { row throws(DatabaseReason) in
             Facts.Content(
                 owners: try row.integer(0), hosts: try row.integer(1), size: try row.integer(2),
                 hasSynchronousStandby: try !row.text(3).isEmpty, isDurable: try row.flag(4), server: try row.integer(5))
@@ -76,7 +75,7 @@ public final class VaultAdministration: Sendable {
     }
 
     /// Whether notifications reach those who listen: not behind a pooler with a connection for each transaction.
-    public func listens() async throws(RowError) -> Bool {
+    public func listens() async throws(DatabaseReason) -> Bool {
         let (events, continuation) = AsyncStream<PostgresListener.Event>.makeStream()
         let plan = PostgresListener.Plan(channel: "SELECT 'ringback'::text", question: "SELECT 1", values: [])
         let listener = PostgresListener(client, plan) { continuation.yield($0) }
@@ -84,17 +83,17 @@ public final class VaultAdministration: Sendable {
         for await event in events {
             switch event {
             case .connected(let listens): return listens
-            case .lost(let failure): throw RowError(failure)
+            case .lost(let failure): throw failure.ofRows
             case .notified, .asked: break
             }
         }
-        throw .unreachable(.cancelled)
+        throw .cancelled
     }
 
     /// Invites the first host of an owner, or another one if the owner has hosts already. Names have 1 to 64 bytes.
     public func admit(owner: String, lasting: Duration) async throws(HostFailure) -> Invitation {
         let password = Invitation.newPassword()
-        do throws(PostgresFailure) {
+        do throws(DatabaseReason) {
             let rows = try await client.run(
                 "SELECT ringback.admit($1, $2, $3, $4)",
                 [
@@ -108,27 +107,27 @@ public final class VaultAdministration: Sendable {
         }
     }
 
-    private func version() async throws(RowError) -> Int64 {
+    private func version() async throws(DatabaseReason) -> Int64 {
         // An empty schema has no table yet.
         let (hasSchema, hasTable) = try await ask(
             "SELECT to_regnamespace('ringback') IS NOT NULL, to_regclass('ringback.versions') IS NOT NULL"
-        ) { row throws(PostgresFailure) in (try row.flag(0), try row.flag(1)) }
-        guard hasSchema else { throw .refused(.noSchema) }
+        ) { row throws(DatabaseReason) in (try row.flag(0), try row.flag(1)) }
+        guard hasSchema else { throw .noSchema }
         guard hasTable else { return 0 }
-        return try await ask("SELECT max(version) FROM ringback.versions") { row throws(PostgresFailure) in
+        return try await ask("SELECT max(version) FROM ringback.versions") { row throws(DatabaseReason) in
             try row.integer(0)
         }
     }
 
     private func ask<Value>(
-        _ statement: String, _ read: (PostgresRow) throws(PostgresFailure) -> Value
-    ) async throws(RowError) -> Value {
-        do throws(PostgresFailure) {
+        _ statement: String, _ read: (PostgresRow) throws(DatabaseReason) -> Value
+    ) async throws(DatabaseReason) -> Value {
+        do throws(DatabaseReason) {
             let rows = try await client.run(statement, within: Self.limit)
             guard rows.count == 1 else { throw .malformed }
             return try read(rows[0])
         } catch {
-            throw RowError(error)
+            throw error.ofRows
         }
     }
 }

@@ -89,7 +89,7 @@ extension SharedVault {
     ) async throws(VaultError) -> RowOutcome {
         let intent = token.map { Digest.sha256($0) } ?? []
         do throws(VaultError) {
-            return try await ask { rows throws(RowError) in
+            return try await ask { rows throws(DatabaseReason) in
                 try await rows.take(
                     state.key, version: state.rowVersion, id: id, intent: intent, lasting: SharedVault.lease)
             }
@@ -151,7 +151,8 @@ extension SharedVault {
     func settle(_ id: LeaseID, of key: RowKey, wakes wakesMaintenance: Bool = true) async {
         if !settling.contains(where: { $0.id == id }) { settling.append((id, key)) }
         let isDone =
-            (try? await ask { rows throws(RowError) in try await rows.release(key, attempt: id, ends: true) }) != nil
+            (try? await ask { rows throws(DatabaseReason) in try await rows.release(key, attempt: id, ends: true) })
+            != nil
         if isDone { settling.removeAll { $0.id == id } } else if wakesMaintenance { wakes.continuation.yield() }
     }
 
@@ -162,7 +163,7 @@ extension SharedVault {
         slots[slot]?.attempt = nil
         if slots[slot].map({ $0.isOverlooked || $0.isUncopied }) == true { wakes.continuation.yield() }
         if !attempt.mayBeSent { return await settle(attempt.id, of: key) }
-        try await ask { rows throws(RowError) in try await rows.release(key, attempt: attempt.id, ends: false) }
+        try await ask { rows throws(DatabaseReason) in try await rows.release(key, attempt: attempt.id, ends: false) }
     }
 
     /// The broker gets the slot's content, which is another host's.

@@ -148,14 +148,15 @@ extension SharedVault {
 
     func put(back entry: SpoolEntry, as version: Int64, in key: RowKey) async throws(VaultError) -> SharedRow {
         let sealed = try opened().seal(entry.content, as: key, version: version)
-        return try await ask { rows throws(RowError) in try await rows.restore(sealed, in: key, version: version) }
+        return try await ask { rows throws(DatabaseReason) in try await rows.restore(sealed, in: key, version: version)
+        }
     }
 
     /// Another host has found that the session has ended, and did not know what this host received.
     private func put(_ entry: SpoolEntry, over row: SharedRow, in slot: VaultSlot) async throws(VaultError) {
         let sealed = try opened().seal(entry.content, as: row.key, version: row.version + 1)
         let lease = row.lease.flatMap { $0.host == host ? $0.id : nil }
-        let putting = try await ask { rows throws(RowError) in
+        let putting = try await ask { rows throws(DatabaseReason) in
             try await rows.put(sealed, in: row.key, version: row.version, lease: lease, overrides: false)
         }
         guard case .done(let row) = putting else { throw .unreachable(.changedElsewhere) }
@@ -174,7 +175,7 @@ extension SharedVault {
         let received = SharedRow.Candidate(
             attempt: LeaseID(bytes: entry.content.name), step: 1, parentVersion: parent, epoch: 0,
             sealed: try opened().seal(entry.content, as: key, version: parent + 1))
-        _ = try await ask { rows throws(RowError) in try await rows.append(received, to: key, isFinal: true) }
+        _ = try await ask { rows throws(DatabaseReason) in try await rows.append(received, to: key, isFinal: true) }
     }
 
     private func takeUp(_ head: RowContent, _ row: SharedRow, in slot: VaultSlot) async -> Bool {

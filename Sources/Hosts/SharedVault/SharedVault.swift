@@ -127,10 +127,10 @@ public actor SharedVault: Vault {
 
     /// Asks the database. While it is known to be away it is asked only now and then.
     func ask<Value: Sendable>(
-        isRead: Bool = false, _ body: @Sendable (any SharedRows) async throws(RowError) -> Value
+        isRead: Bool = false, _ body: @Sendable (any SharedRows) async throws(DatabaseReason) -> Value
     ) async throws(VaultError) -> Value {
         if let reason = outage.refusal(at: now()) { throw .unreachable(.databaseAway(reason)) }
-        do throws(RowError) {
+        do throws(DatabaseReason) {
             let value = try await body(rows)
             // A server that can be read may take no changes. The next one tells.
             if !isRead || !outage.isOfChanges || slots.unsent.isEmpty { outage.ended() }
@@ -145,7 +145,7 @@ public actor SharedVault: Vault {
     }
 
     func read(_ keys: [RowKey]) async throws(VaultError) -> [RowKey: SharedRow] {
-        try await ask(isRead: true) { rows throws(RowError) in try await rows.read(keys) }
+        try await ask(isRead: true) { rows throws(DatabaseReason) in try await rows.read(keys) }
     }
 
     func show() {
@@ -263,5 +263,78 @@ struct Maintenance: Sendable {
             if await news.next() == nil { break }
         }
         timer?.cancel()
+    }
+}
+
+struct Shown: Sendable {
+    var database: VaultDatabase
+    /// This host's name among those that share the vault, also while the vault is locked.
+    var host: String?
+    var awaySince: Duration?
+    /// Why the rows cannot be used; nil if they can.
+    var lock: VaultError? = .locked(.notOpened)
+
+    mutating func note(_ outage: Outage, unsent: Int, at now: Duration) -> DatabaseTurn? {
+        let former = awaySince
+        awaySince = outage.since
+        (database.problem, database.unsent) = (outage.reason, unsent)
+        if let problem = outage.reason, former == nil { return .away(problem) }
+        return outage.since == nil ? former.map { .returned(after: max(now - $0, .zero)) } : nil
+    }
+
+    func show(in status: inout VaultStatus, _ facts: RowFacts, at now: Duration) {
+        status.database = database
+        status.database?.listens = facts.listens
+        status.database?.hasSynchronousStandby = facts.hasSynchronousStandby
+        status.database?.away = awaySince.map { max(now - $0, .zero) }
+        guard !status.isLocked, let lock else { return }
+        status.isLocked = true
+        status.reason = lock.cause?.reason
+        status.obstacle = lock.cause?.obstacle
+    }
+}
+
+struct Outage: Sendable {
+    /// Why it could not be reached at the last attempt.
+    private(set) var reason: DatabaseReason?
+    private(set) var since: Duration?
+    /// A change failed.
+    private(set) var isOfChanges = false
+    private var retryAt: Duration = .zero
+    private var failures = 0
+    /// Until when sessions are loaded without their rows.
+    private var loadsAt: Duration = .zero
+    private static let longestPause: Duration = .seconds(15)
+    private static let pauseOfLoading: Duration = .seconds(5)
+
+    /// Why it is not asked now; nil if it may be.
+    func refusal(at now: Duration) -> DatabaseReason? { now < retryAt ? reason : nil }
+
+    mutating func note(_ error: DatabaseReason, isRead: Bool, at now: Duration) {
+        // The caller is gone, or there is too much to do here.
+        if error == .cancelled || error == .busy { return }
+        reason = error
+        if since == nil { since = now }
+        if !isRead { isOfChanges = true }
+        // What was asked at the same time, and fails too, makes the pause no longer.
+        guard now >= retryAt else { return }
+        failures = min(failures + 1, 8)
+        retryAt = now + min(.milliseconds(250 << (failures - 1)), Outage.longestPause)
+    }
+
+    mutating func ended() { self = Outage() }
+    mutating func tryNow() { (retryAt, loadsAt) = (.zero, .zero) }
+
+    mutating func noteLoading(at now: Duration) { loadsAt = now + Outage.pauseOfLoading }
+
+    /// True for five seconds after that.
+    func delaysLoading(at now: Duration) -> Bool { now < loadsAt }
+
+    func pause(at now: Duration) -> Duration { max(retryAt - now, .milliseconds(250)) }
+}
+
+extension VaultError {
+    init(_ reason: DatabaseReason) {
+        self = .unreachable(reason.isRefusal ? .databaseRefused(reason) : .databaseAway(reason))
     }
 }

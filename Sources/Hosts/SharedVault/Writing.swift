@@ -101,7 +101,7 @@ extension SharedVault {
             let version = state.rowVersion
             let sealed = try opened().seal(content, as: state.key, version: version + 1)
             let lease = state.attempt?.id
-            let putting = try await ask { [key = state.key] rows throws(RowError) in
+            let putting = try await ask { [key = state.key] rows throws(DatabaseReason) in
                 try await rows.put(sealed, in: key, version: version, lease: lease, overrides: false)
             }
             switch putting {
@@ -203,7 +203,7 @@ extension SharedVault {
         let received = SharedRow.Candidate(
             attempt: id, step: step, parentVersion: parent, epoch: epoch,
             sealed: try opened().seal(entry.content, as: state.key, version: parent + 1))
-        let row = try await ask { rows throws(RowError) in
+        let row = try await ask { rows throws(DatabaseReason) in
             try await rows.append(received, to: state.key, isFinal: isFinal)
         }
         try await sent(slot, row)
@@ -288,7 +288,7 @@ extension SharedVault {
         }
         if case .put = entry.origin {
             let sealed = try opened().seal(entry.content, as: state.key, version: 1)
-            let putting = try await ask { rows throws(RowError) in
+            let putting = try await ask { rows throws(DatabaseReason) in
                 try await rows.put(sealed, in: state.key, version: 0, lease: nil, overrides: false)
             }
             if case .done(let row) = putting { try await sent(slot, row) }
@@ -302,7 +302,7 @@ extension SharedVault {
         let sealing = try opened()
         if let former = state.signedOut { await keep(row.received(after: former, opened: sealing), retiredFrom: slot) }
         let sealed = try sealing.seal(entry.content, as: state.key, version: row.version + 1)
-        let putting = try await ask { rows throws(RowError) in
+        let putting = try await ask { rows throws(DatabaseReason) in
             try await rows.put(
                 sealed, in: state.key, version: row.version, lease: state.attempt?.id, overrides: overrides)
         }

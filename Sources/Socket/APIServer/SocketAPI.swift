@@ -176,7 +176,8 @@ public struct SocketAPI: Sendable {
         }
     }
 
-    private func authorize(
+    @discardableResult
+    func authorize(
         _ request: ServerRequest, _ operation: PolicyOperation, _ account: String?
     ) throws(Problem) -> ConnectionFacts {
         guard let facts = admit(request, account: account, operation: operation) else {

@@ -188,18 +188,21 @@ extension SealedFileVault {
         }
         guard let bytes = found else { return nil }
         let place = "\(vault.directory.path)/\(files.live)"
-        let reading = try VaultError.mapping { () throws(CryptographyError) in
-            try SealedFile.read(bytes, .init(files.kind), key: vault.key)
+        let file: SealedFile
+        do throws(SealedFile.Failure) {
+            file = try SealedFile.read(bytes, .init(files.kind), key: vault.key)
+        } catch {
+            switch error {
+            case .newer(let version): throw .newer(.newer(path: place, version: version))
+            case .foreign: throw .locked(.otherVaultsKey(path: place))
+            case .damaged(let damage): throw setAside(files, vault, because: damage)
+            case .cryptography: throw .refused(.cryptography)
+            }
         }
-        switch reading {
-        case .file(let file):
-            let owner = SlotFiles.slot(file.header, files.kind)
-            guard let owner, try SlotFiles(owner) == files else { throw setAside(files, vault, because: .otherAccount) }
-            return file.text
-        case .newer(let version): throw .newer(.newer(path: place, version: version))
-        case .foreign: throw .locked(.otherVaultsKey(path: place))
-        case .damaged(let damage): throw setAside(files, vault, because: damage)
+        guard let owner = SlotFiles.slot(file.header, files.kind), try SlotFiles(owner) == files else {
+            throw setAside(files, vault, because: .otherAccount)
         }
+        return file.text
     }
 
     /// Renames a damaged file, so that the slot can be used again.
@@ -320,7 +323,7 @@ extension SealedFileVault {
             // A file that cannot be read is skipped, so that the others are not delayed.
             guard !vault.copies.values.contains(entry.name),
                 let bytes = try? vault.directory.read(entry.name, atMost: SealedFile.maximumSize),
-                case .file(let file) = try? SealedFile.read(bytes, .session, key: vault.key),
+                let file = try? SealedFile.read(bytes, .session, key: vault.key),
                 let slot = SlotFiles.slot(file.header, .session)
             else { return nil }
             return RetiredEntry(id: entry.name, slot: slot, text: file.text)
@@ -336,7 +339,7 @@ extension SealedFileVault {
         let others = names.filter { SlotFiles.kind(ofLive: $0) == kind && !skipped.contains($0) }
         return others.sorted().compactMap { name in
             guard let bytes = try? vault.directory.read(name, atMost: SealedFile.maximumSize),
-                case .file(let file) = try? SealedFile.read(bytes, .init(kind), key: vault.key),
+                let file = try? SealedFile.read(bytes, .init(kind), key: vault.key),
                 let slot = SlotFiles.slot(file.header, kind), (try? SlotFiles(slot))?.live == name
             else { return nil }
             return slot

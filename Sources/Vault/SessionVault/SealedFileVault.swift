@@ -118,19 +118,15 @@ public actor SealedFileVault: Vault {
     }
 
     private func note(_ error: VaultError) {
-        let (reason, obstacle): (VaultReason?, VaultObstacle?) =
-            switch error {
-            // The error is only returned to the caller. The reason why the vault is locked stays the same.
-            case .wrongPassphrase:
-                (status.reason == .notOpened ? .needsPassphrase : status.reason, status.obstacle)
-            case .locked(let reason, let obstacle), .refused(let reason, let obstacle): (reason, obstacle)
-            case .unwritable(let reason), .damaged(let reason), .newer(let reason), .unreachable(let reason):
-                (reason, nil)
-            }
         snapshot.withLock { status in
             status.isLocked = true
-            status.reason = reason
-            status.obstacle = obstacle
+            // A wrong passphrase is only returned to the caller. The reason why the vault is locked stays the same.
+            guard let cause = error.cause else {
+                if status.reason == .notOpened { status.reason = .needsPassphrase }
+                return
+            }
+            status.reason = cause.reason
+            status.obstacle = cause.obstacle
         }
     }
 
@@ -207,7 +203,7 @@ extension SealedFileVault {
             if check.elementsEqual(key.check) { return }
             // The check value is not authenticated and may be the only damaged part.
             if let bytes = try? folder.read(name, atMost: SealedFile.maximumSize),
-                case .file = try? SealedFile.read(bytes, .init(SlotFiles.kind(ofLive: name) ?? .session), key: key)
+                (try? SealedFile.read(bytes, .init(SlotFiles.kind(ofLive: name) ?? .session), key: key)) != nil
             {
                 return
             }
@@ -223,7 +219,7 @@ extension SealedFileVault {
     func finishStore(_ live: String, next: String, _ folder: SyncedDirectory, _ key: SealingKey) {
         guard let bytes = try? folder.read(next, atMost: SealedFile.maximumSize),
             let kind = SlotFiles.kind(ofLive: live),
-            case .file(let file) = try? SealedFile.read(bytes, .init(kind), key: key),
+            let file = try? SealedFile.read(bytes, .init(kind), key: key),
             let slot = SlotFiles.slot(file.header, kind), let files = try? SlotFiles(slot), files.live == live
         else { return }
         guard (try? folder.syncFile(next)) != nil, (try? folder.move(next, to: live)) != nil else { return }
@@ -250,28 +246,19 @@ extension SealedFileVault {
     }
 
     func parse(_ bytes: [UInt8]) throws(VaultError) -> VaultKeyFile {
-        do throws(SealedFile.SplitFailure) {
-            return try VaultKeyFile(parsing: bytes)
-        } catch {
-            throw unreadable(error)
-        }
+        do throws(SealedFile.Failure) { return try VaultKeyFile(parsing: bytes) } catch { throw refusal(error) }
     }
 
     var keyFilePath: String { "\(path)/\(VaultKeyFile.name)" }
     var folderPath: String { "\(path)/\(Self.folder)" }
 
-    private func unreadable(_ failure: SealedFile.SplitFailure) -> VaultError {
-        switch failure {
-        case .newer(let version): .newer(.newer(path: keyFilePath, version: version))
-        case .damaged(let damage): .locked(.damagedKeyFile(path: keyFilePath, folder: folderPath, damage))
-        }
-    }
-
-    private func refusal(_ failure: VaultKeyFile.Failure, _ source: KeySourceChoice) -> VaultError {
-        switch failure {
-        case .unreadable(let failure): unreadable(failure)
-        case .otherKey where source == .passphrase: .wrongPassphrase
-        case .otherKey: .locked(.otherKey(source, path: keyFilePath, folder: folderPath))
+    private func refusal(_ failure: SealedFile.Failure, by source: KeySourceChoice? = nil) -> VaultError {
+        switch (failure, source) {
+        case (.newer(let version), _): .newer(.newer(path: keyFilePath, version: version))
+        case (.damaged(let damage), _): .locked(.damagedKeyFile(path: keyFilePath, folder: folderPath, damage))
+        case (.foreign, .passphrase?): .wrongPassphrase
+        case (.foreign, let source?): .locked(.otherKey(source, path: keyFilePath, folder: folderPath))
+        case (.foreign, nil), (.cryptography, _): .locked(.notUnwrapped)
         }
     }
 
@@ -292,12 +279,10 @@ extension SealedFileVault {
         } catch {
             throw locked(keyFile.source, error)
         }
-        do {
+        do throws(SealedFile.Failure) {
             return try VaultKeyFile.open(bytes, with: wrappingKey)
-        } catch let failure as VaultKeyFile.Failure {
-            throw refusal(failure, keyFile.source)
         } catch {
-            throw .locked(.notUnwrapped)
+            throw refusal(error, by: keyFile.source)
         }
     }
 
@@ -370,7 +355,7 @@ extension SealedFileVault {
         var keyFile = VaultKeyFile(source: choice, keyID: VaultKeyFile.newKeyID(), parameters: JSONObject())
         let change = KeyChange(made: keyFile, replaced: old)
         let note = try onDisk { () throws(FileFailure) in try change.write(in: directory) }
-        let made: (key: Secret, parameters: JSONObject)
+        let made: MadeKey
         do throws(KeySourceError) {
             made = try await source.create(keyFile.keyID, passphrase: passphrase)
         } catch {

@@ -260,7 +260,7 @@ extension Revocations {
 
 extension Reason {
     /// A reason for tests that do not depend on which one it is.
-    static let any = Reason.flow(.notURL)
+    static let any = Reason.stated("It is not a URL.")
 
     /// True if it holds a value or a text with these characters. Its sentence is not here: see `SentenceTests`.
     func holds(_ value: String) -> Bool {
@@ -270,7 +270,6 @@ extension Reason {
         }
     }
 
-    var flow: FlowReason? { if case .flow(let reason) = self { reason } else { nil } }
     var oauth: OAuthReason? { if case .kind(let fact) = self { fact.reason as? OAuthReason } else { nil } }
 
     /// What became of the registration that failed.

@@ -142,7 +142,8 @@ import Testing
     @Test func `asks still when a sign-in failed or nobody came`() async throws {
         hall.note(.signInWanted(Hall.work))
         _ = try await hall.nextNotice()
-        hall.note(ended(.expired, .flowExpired(.flow(.notURL))), ended(.failed, .timedOut), .signInWanted(Hall.work))
+        hall.note(
+            ended(.expired, .flowExpired(.stated("It is over."))), ended(.failed, .timedOut), .signInWanted(Hall.work))
         try await hall.expectNothing()
     }
 
@@ -232,7 +233,7 @@ import Testing
     }
 
     @Test func `says once that links are of no use, however many come`() async throws {
-        #expect(await hall.snapshot.tell(.ignored(.flow(.notURL)), of: nil, message: nil))
+        #expect(await hall.snapshot.tell(.ignored(.stated("It is not a URL.")), of: nil, message: nil))
         #expect(try await hall.nextNotice().1.summary == "This link belongs to no sign-in")
         #expect(await hall.snapshot.tell(.ended, of: nil, message: nil))
         try await hall.expectNothing()

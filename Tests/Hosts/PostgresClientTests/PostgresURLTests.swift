@@ -1,3 +1,4 @@
+import RingbackBase
 import Testing
 
 @testable import PostgresClient
@@ -92,12 +93,12 @@ import Testing
         #expect(try row.integer(2) == 1 << 56)
         #expect(try row.isNull(3) && !row.isNull(4))
         #expect(try row.flag(5))
-        #expect(throws: PostgresFailure.malformed) { try row.integer(3) }
-        #expect(throws: PostgresFailure.malformed) { try row.integer(4) }
-        #expect(throws: PostgresFailure.malformed) { try row.text(4) }
-        #expect(throws: PostgresFailure.malformed) { try row.flag(4) }
-        #expect(throws: PostgresFailure.malformed) { try row.bytes(6) }
-        #expect(throws: PostgresFailure.malformed) { try row.isNull(-1) }
+        #expect(throws: DatabaseReason.malformed) { try row.integer(3) }
+        #expect(throws: DatabaseReason.malformed) { try row.integer(4) }
+        #expect(throws: DatabaseReason.malformed) { try row.text(4) }
+        #expect(throws: DatabaseReason.malformed) { try row.flag(4) }
+        #expect(throws: DatabaseReason.malformed) { try row.bytes(6) }
+        #expect(throws: DatabaseReason.malformed) { try row.isNull(-1) }
     }
 
     @Test func `the state in the text of a server's error`() {
@@ -106,8 +107,8 @@ import Testing
         #expect(ServerState.code(in: "a: FATAL:  57P03: starting\nb: FATAL:  53300: too many\n") == "53300")
         #expect(ServerState.code(in: "connection to server at \"h\", port 5432 failed: Connection refused") == nil)
         #expect(ServerState.code(in: "") == nil)
-        #expect(PostgresFailure.of(state: "RB001", detail: "7") == .refused(state: "RB001", number: 7))
-        #expect(PostgresFailure.of(state: "23505", detail: "7") == .refused(state: "23505", number: nil))
+        #expect(DatabaseReason.of(state: "RB001", detail: "7") == .otherSchema(7))
+        #expect(DatabaseReason.of(state: "23505", detail: "7") == .refused(state: "23505"))
     }
 }
 

@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `A server that refuses a password` {
     /// The failure after an exchange of SCRAM that the server ends with an error.
-    private func failure(state: String) async throws -> PostgresFailure? {
+    private func failure(state: String) async throws -> DatabaseReason? {
         let server = try SpokenServer([
             .say(SpokenServer.request(10, "SCRAM-SHA-256\0\0")),
             .say(
@@ -30,12 +30,12 @@ import Testing
 extension SpokenServer {
     static let password = "correct horse"
 
-    func failure(_ query: String = "") async throws -> PostgresFailure? {
+    func failure(_ query: String = "") async throws -> DatabaseReason? {
         let client = PostgresClient(
             try PostgresURL(parsing: "postgresql://role@\(host)/vault\(query)"),
             password: .given { Secret(SpokenServer.password) })
         defer { withExtendedLifetime(self) { client.shutdown() } }
-        do throws(PostgresFailure) {
+        do throws(DatabaseReason) {
             _ = try await client.run("SELECT 1", [], within: .seconds(20))
             return nil
         } catch {

@@ -17,7 +17,7 @@ private typealias Line = SpokenServer.Line
     private static func iterations(_ text: String) -> [UInt8] { SpokenServer.request(11, "r=x,s=c2FsdA==,i=\(text)") }
 
     /// Each with the lines over TCP, where the client first asks for TLS, and the failure.
-    private static let attempts: [(String, [Line], PostgresFailure)] = [
+    private static let attempts: [(String, [Line], DatabaseReason)] = [
         ("clear text", [.say(noTLS), .say(clear)], .weakAuthentication),
         ("MD5", [.say(noTLS), .say(digest)], .weakAuthentication),
         ("crypt", [.say(noTLS), .say(SpokenServer.request(4, "sa"))], .weakAuthentication),

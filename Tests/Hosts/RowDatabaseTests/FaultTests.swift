@@ -1,5 +1,6 @@
 import Glibc
 import PostgresClient
+import RingbackBase
 import SessionVault
 import SharedVault
 import TestSupport
@@ -57,10 +58,10 @@ struct `A database that fails` {
         house.server.signal(SIGSTOP)
         defer { house.server.signal(SIGCONT) }
         let start = ContinuousClock.now
-        let failures = await withTaskGroup(of: RowError?.self) { group in
+        let failures = await withTaskGroup(of: DatabaseReason?.self) { group in
             for _ in 0..<20 {
                 group.addTask {
-                    do throws(RowError) {
+                    do throws(DatabaseReason) {
                         _ = try await rows.take(
                             self.key, version: 1, id: Fresh.lease(), intent: [], lasting: .seconds(60))
                         return nil
@@ -69,16 +70,13 @@ struct `A database that fails` {
             }
             return await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(failures.allSatisfy { $0 == .unreachable(.timedOut) })
+        #expect(failures.allSatisfy { $0 == .timedOut })
         #expect(start.duration(to: .now) < RowDatabase.limit + .seconds(20))
         // The next one is not held up at all.
-        await #expect(throws: RowError.unreachable(.timedOut)) {
+        await #expect(throws: DatabaseReason.timedOut) {
             try await rows.take(key, version: 1, id: Fresh.lease(), intent: [], lasting: .seconds(60))
         }
-        guard case .away(_, .timedOut) = rows.client.reach else {
-            Issue.record("\(rows.client.reach)")
-            return
-        }
+        #expect(rows.client.failure == .timedOut)
         house.server.signal(SIGCONT)
         let row = try await eventually(rows) { try await rows.read([key])[key] }
         #expect(row?.version == 1)
@@ -89,7 +87,7 @@ struct `A database that fails` {
         let rows = try await house.host("laptop", of: "ada").rows
         _ = try await rows.read([key])
         await onThread { house.server.crash() }
-        await #expect(throws: RowError.unreachable(.noConnection)) { try await rows.read([key]) }
+        await #expect(throws: DatabaseReason.noConnection) { try await rows.read([key]) }
         // Of several places the one that answers is taken.
         let other = try await own()
         let member = try await other.host("desktop", of: "ada")
@@ -103,7 +101,7 @@ struct `A database that fails` {
         #expect(try await either.read([key]).isEmpty)
         let nowhere = RowDatabase(
             try PostgresURL(parsing: "postgresql://a@127.0.0.1:1/b?sslmode=disable"), password: .none)
-        await #expect(throws: RowError.unreachable(.noConnection)) { try await nowhere.read([key]) }
+        await #expect(throws: DatabaseReason.noConnection) { try await nowhere.read([key]) }
     }
 
     @Test func `a server that takes no changes is refused, for reading too`() async throws {
@@ -111,14 +109,14 @@ struct `A database that fails` {
         let rows = try await house.host("laptop", of: "ada").rows
         try await onThread { try house.server.crashAndRestart("-c default_transaction_read_only=on") }
         let end = ContinuousClock.now + .seconds(60)
-        var error: RowError?
-        while error != .refused(.readOnly), ContinuousClock.now < end {
+        var error: DatabaseReason?
+        while error != .readOnly, ContinuousClock.now < end {
             rows.tryAgain()
-            do throws(RowError) { _ = try await rows.read([key]) } catch let failure { error = failure }
+            do throws(DatabaseReason) { _ = try await rows.read([key]) } catch let failure { error = failure }
         }
-        #expect(error == .refused(.readOnly))
+        #expect(error == .readOnly)
         rows.tryAgain()
-        await #expect(throws: RowError.refused(.readOnly)) {
+        await #expect(throws: DatabaseReason.readOnly) {
             try await rows.put([1], in: key, version: 0, lease: nil, overrides: false)
         }
     }
@@ -130,24 +128,24 @@ struct `A database that fails` {
         try await administrator.run(
             script: "SET LOCAL ROLE ringback_owner; UPDATE ringback.versions SET version = 7;"
                 + RowFunctions.text(version: 7), within: .seconds(20))
-        await #expect(throws: RowError.refused(.otherSchema(7))) { try await rows.read([key]) }
-        await #expect(throws: RowError.refused(.otherSchema(7))) { try await house.administration.migrate() }
+        await #expect(throws: DatabaseReason.otherSchema(7)) { try await rows.read([key]) }
+        await #expect(throws: DatabaseReason.otherSchema(7)) { try await house.administration.migrate() }
         #expect(try await house.administration.facts() == .init(version: 7, wanted: Schema.version, content: nil))
         let empty = try await VaultHouse(house.server, "vault")
         _ = empty
         try await administrator.run(script: "DROP SCHEMA ringback CASCADE", within: .seconds(20))
-        await #expect(throws: RowError.refused(.noSchema)) { try await rows.read([key]) }
-        await #expect(throws: RowError.refused(.noSchema)) { try await house.administration.migrate() }
+        await #expect(throws: DatabaseReason.noSchema) { try await rows.read([key]) }
+        await #expect(throws: DatabaseReason.noSchema) { try await house.administration.migrate() }
         try await house.administration.prepare()
         // The role is of the schema that is gone.
-        await #expect(throws: RowError.refused(.notPermitted)) { try await rows.read([key]) }
+        await #expect(throws: DatabaseReason.notPermitted) { try await rows.read([key]) }
     }
 
     @Test func `the schema is prepared once, by whoever comes first`() async throws {
         let house = try await own()
         let other = try VaultAdministration(house.server.url("postgres", "vault"), password: .none)
         #expect(try await other.facts().version == 0)
-        await #expect(throws: RowError.refused(.noSchema)) { try await other.migrate() }
+        await #expect(throws: DatabaseReason.noSchema) { try await other.migrate() }
         try await withThrowingDiscardingTaskGroup { group in
             for _ in 0..<3 { group.addTask { try? await other.prepare() } }
         }

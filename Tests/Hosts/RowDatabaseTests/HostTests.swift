@@ -17,7 +17,7 @@ struct `Hosts of an owner` {
         let invitation = try await house.administration.admit(owner: owner, lasting: .seconds(600))
         let first = try house.connect(invitation.role, invitation.password)
         await #expect(throws: HostFailure.notJoined) { try await first.identity() }
-        await #expect(throws: RowError.refused(.notPermitted)) { try await first.read([Fresh.key()]) }
+        await #expect(throws: DatabaseReason.notPermitted) { try await first.read([Fresh.key()]) }
         await #expect(throws: HostFailure.notJoined) { try await first.invite(lasting: .seconds(600)) }
         // Somebody else has the invitation too, and is connected.
         let other = try house.connect(invitation.role, invitation.password)
@@ -32,7 +32,7 @@ struct `Hosts of an owner` {
             try await other.accept(as: "evil", password: password, publicKey: [2])
         }
         let again = try house.connect(invitation.role, invitation.password)
-        await #expect(throws: RowError.unreachable(.authentication)) { try await again.read([Fresh.key()]) }
+        await #expect(throws: DatabaseReason.authentication) { try await again.read([Fresh.key()]) }
         let joined = try house.connect(invitation.role, password)
         let identity = try await joined.identity()
         #expect(identity.ownerName == owner && identity.name == "laptop")

@@ -78,9 +78,9 @@ struct `Hosts that join a shared vault` {
         let (one, invitation) = try await pair(house)
         let local = MemoryVault()
         let two = try Machine(house, invitation.role, local: local)
-        await #expect(throws: SharingFailure.passwordNeeded) { _ = try await two.join("desktop", nil) }
-        await #expect(throws: SharingFailure.passwordRefused) { _ = try await two.join("desktop", Secret("wrong")) }
-        await #expect(throws: SharingFailure.hosts(.nameTaken)) {
+        await #expect(throws: HostFailure.passwordNeeded) { _ = try await two.join("desktop", nil) }
+        await #expect(throws: HostFailure.passwordRefused) { _ = try await two.join("desktop", Secret("wrong")) }
+        await #expect(throws: HostFailure.nameTaken) {
             _ = try await two.join("laptop", invitation.password)
         }
         let code = try #require(try await two.join("desktop", invitation.password))
@@ -89,7 +89,7 @@ struct `Hosts that join a shared vault` {
         #expect(try await again.join("desktop", nil) == code)
         // Whoever else has the invitation comes too late.
         let late = try Machine(house, invitation.role)
-        await #expect(throws: SharingFailure.passwordRefused) { _ = try await late.join("evil", invitation.password) }
+        await #expect(throws: HostFailure.passwordRefused) { _ = try await late.join("evil", invitation.password) }
         #expect(try await one.sharing.remove(host: "desktop") == "desktop")
         await #expect(throws: (any Error).self) { _ = try await again.join("desktop", nil) }
     }

@@ -1,4 +1,5 @@
 import PostgresClient
+import RingbackBase
 import SessionVault
 import SharedVault
 import TestSupport
@@ -38,7 +39,7 @@ struct `A later version of the schema` {
             from: 1, to: 2, by: ["", Self.step], functions: Self.functions)
         try await administrator.run(script: migration, within: .seconds(20))
 
-        await #expect(throws: RowError.refused(.otherSchema(2))) { try await member.rows.read([key]) }
+        await #expect(throws: DatabaseReason.otherSchema(2)) { try await member.rows.read([key]) }
         #expect(try await house.administration.facts() == .init(version: 2, wanted: 1, content: nil))
         let host = try house.client(member.role)
         let rows = try await host.run(
@@ -46,10 +47,10 @@ struct `A later version of the schema` {
         #expect(try rows.count == 1 && rows[0].bytes(0) == [1] && rows[0].text(1) == "none")
         #expect(try await host.run("SELECT notes FROM ringback.pulse(2)", within: .seconds(20)).count == 1)
         // The rights are those of the first version.
-        await #expect(throws: PostgresFailure.refused(state: "42501", number: nil)) {
+        await #expect(throws: DatabaseReason.refused(state: "42501")) {
             try await host.run("SELECT * FROM ringback.parts(1, '{}')", within: .seconds(20))
         }
-        await #expect(throws: PostgresFailure.refused(state: "42P07", number: nil)) {
+        await #expect(throws: DatabaseReason.refused(state: "42P07")) {
             try await administrator.run(script: migration, within: .seconds(20))
         }
     }

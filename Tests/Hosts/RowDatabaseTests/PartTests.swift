@@ -1,4 +1,5 @@
 import PostgresClient
+import RingbackBase
 import SharedVault
 import Testing
 
@@ -22,9 +23,9 @@ import Testing
     @Test func `are refused if nothing could be added to them`() throws {
         #expect(try parts().rows.values.first?.candidates.count == 1)
         for number in [Int64.max, Int64.max - 1, 1 << 62, -1, Int64.min] {
-            #expect(throws: PostgresFailure.malformed) { try parts(version: number) }
-            #expect(throws: PostgresFailure.malformed) { try parts(epoch: number) }
-            #expect(throws: PostgresFailure.malformed) { try parts(parent: number) }
+            #expect(throws: DatabaseReason.malformed) { try parts(version: number) }
+            #expect(throws: DatabaseReason.malformed) { try parts(epoch: number) }
+            #expect(throws: DatabaseReason.malformed) { try parts(parent: number) }
         }
     }
 }

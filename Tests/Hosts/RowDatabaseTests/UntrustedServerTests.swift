@@ -12,8 +12,8 @@ import Testing
 struct `A server that may be another's, or mean harm` {
     private let limit = Duration.seconds(30)
 
-    private func failure(_ client: PostgresClient, _ statement: String) async -> PostgresFailure? {
-        do throws(PostgresFailure) {
+    private func failure(_ client: PostgresClient, _ statement: String) async -> DatabaseReason? {
+        do throws(DatabaseReason) {
             _ = try await client.run(statement, within: limit)
             return nil
         } catch { return error }
@@ -37,7 +37,7 @@ struct `A server that may be another's, or mean harm` {
 
     @Test func `notices without end end the connection`() async throws {
         let client = try await VaultHouse().client("postgres")
-        await #expect(throws: PostgresFailure.tooMuch) {
+        await #expect(throws: DatabaseReason.tooMuch) {
             try await client.run(
                 script: "DO $$ BEGIN LOOP RAISE NOTICE '%', repeat('x', 10000); END LOOP; END $$", within: limit)
         }
@@ -78,7 +78,7 @@ struct `A server that may be another's, or mean harm` {
         let stranger = PostgresClient(url, password: .given { Secret("password") })
         #expect(await failure(stranger, "SELECT 1") == .foreignServer(uid: uid))
         // The connection for changes, too.
-        await #expect(throws: RowError.unreachable(.foreignServer(uid: uid))) {
+        await #expect(throws: DatabaseReason.foreignServer(uid: uid)) {
             try await VaultAdministration(url, password: .none).listens()
         }
         url.serverUID = uid

@@ -68,7 +68,7 @@ import Testing
     @Test func `a locked host invites, lists and removes nobody`() async throws {
         let (two, code) = (owner.vault("two"), HostCode(RandomToken.bytes(13)))
         owner.hosts.admit("two")
-        let locked = SharingFailure.vault(.locked(.notOpened))
+        let locked = HostFailure.vault(.locked(.notOpened))
         #expect(await refusal { try await two.invite(lasting: .seconds(60)) } == locked)
         #expect(await refusal { try await two.list() } == locked)
         #expect(await refusal { try await two.share(with: code) } == locked)

@@ -108,7 +108,7 @@ import Testing
         let two = owner.vault("two")
         let password = owner.hosts.invite("two").password
         let taken = await refusal { try await two.join(as: "one", otherwise: "x", invitation: password) }
-        #expect(taken == .hosts(.nameTaken))
+        #expect(taken == .nameTaken)
         #expect(try await two.join(as: "two", otherwise: "x", invitation: password).name == "two")
     }
 
@@ -123,7 +123,7 @@ import Testing
         owner.hosts.change("two") { $0.publicKey = [1] }
         let two = owner.vault("two")
         let used = await refusal { try await two.join(as: nil, otherwise: "two", invitation: nil) }
-        #expect(used == .hosts(.invitationUsed))
+        #expect(used == .invitationUsed)
         #expect(await failure { try await two.open(passphrase: nil) } == .noKey)
     }
 

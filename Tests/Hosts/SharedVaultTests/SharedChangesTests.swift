@@ -140,10 +140,10 @@ private let slot = Hosts.slot
 
     @Test func `statements that fail together make one pause`() {
         var outage = Outage()
-        for _ in 0..<20 { outage.note(.unreachable(.timedOut), isRead: false, at: .seconds(1)) }
+        for _ in 0..<20 { outage.note(.timedOut, isRead: false, at: .seconds(1)) }
         #expect(outage.refusal(at: .seconds(1) + .milliseconds(249)) == .timedOut)
         #expect(outage.refusal(at: .seconds(1) + .milliseconds(250)) == nil)
-        outage.note(.unreachable(.timedOut), isRead: false, at: .seconds(2))
+        outage.note(.timedOut, isRead: false, at: .seconds(2))
         #expect(outage.refusal(at: .seconds(2) + .milliseconds(499)) == .timedOut)
     }
 

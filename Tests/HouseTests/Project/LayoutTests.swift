@@ -20,7 +20,7 @@ private let allowed: [String: Set<String>] = [
     "Sandbox": ["LocalHTTP", "RingbackBase", "Cryptography"],
     "SessionVault": ["Cryptography", "RingbackBase"],
     "SharedVault": ["SessionVault", "Cryptography", "RingbackBase"],
-    "RowDatabase": ["SharedVault", "PostgresClient", "SessionVault", "RingbackBase"],
+    "RowDatabase": ["SharedVault", "PostgresClient", "RingbackBase"],
     "Records": ["CLinux", "RingbackBase"],
     "Configuration": ["MCPBridge", "OAuth", "SupabaseAuth", "PostgresClient", "RingbackBase"],
     "BrokerCore": ["SessionVault", "Cryptography", "RingbackBase"],

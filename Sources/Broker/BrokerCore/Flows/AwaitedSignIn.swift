@@ -140,7 +140,7 @@ public struct Arrival: Sendable {
     /// no effect, and only tell which flow a refused callback was meant for.
     let strayKeys: [[UInt8]]
     /// Why it can belong to no sign-in; nil if it may.
-    let complaint: FlowReason?
+    let complaint: Reason?
 
     func mayBelong(to flow: Flow) -> Bool { accounts?.contains(flow.account.name) ?? true }
 
@@ -174,7 +174,7 @@ public struct Arrival: Sendable {
 
     private static func complaint(
         _ parameters: [FormEncoding.Pair]?, _ fragment: [FormEncoding.Pair]?
-    ) -> FlowReason? {
+    ) -> Reason? {
         guard let parameters, let fragment else { return .malformedCallback }
         if (parameters + fragment).contains(where: { tokens.contains($0.name) }) { return .carriesTokens }
         guard parameters.contains(where: { $0.name == "state" && !$0.value.isEmpty }) else {

@@ -27,12 +27,12 @@ extension Broker {
     /// - Parameter accounts: those whose flows it may complete, depending on who sent it and how; nil for all.
     /// - Parameter refusal: why the listener did not admit it. Then it completes nothing, and the flow shows the reason.
     public func receive(
-        _ text: String, form: [UInt8]? = nil, for accounts: Set<AccountName>? = nil, refusal: FlowReason? = nil
+        _ text: String, form: [UInt8]? = nil, for accounts: Set<AccountName>? = nil, refusal: Reason? = nil
     ) async -> CallbackVerdict {
-        guard var arrival = try? Arrival(text, form: form) else { return .ignored(.flow(.notURL)) }
+        guard var arrival = try? Arrival(text, form: form) else { return .ignored(.stated("It is not a URL.")) }
         arrival.accounts = accounts
         if let refusal {
-            return .ignored(.flow(refusal), flow: await flowRegistry.refuse(arrival, because: refusal))
+            return .ignored(refusal, flow: await flowRegistry.refuse(arrival, because: refusal))
         }
         var claim = await flowRegistry.claim(arrival)
         while case .busy(let verdict) = claim {
@@ -41,7 +41,7 @@ extension Broker {
             claim = await flowRegistry.claim(arrival)
         }
         switch claim {
-        case .busy: return .ignored(.flow(.anotherCallback))
+        case .busy: return .ignored(.anotherCallback)
         case .decided(let verdict): return verdict
         case .repeated(let verdict): return await verdict.wait() ?? .ignored(.callerDisconnected)
         case .claimed(let flow, let verdict):

@@ -25,7 +25,7 @@ extension FlowRegistry {
         }
         let complaint = arrival.complaint ?? .malformedCallback
         if !isKnown, let id = await refuse(arrival, because: complaint) {
-            return .decided(.ignored(.flow(complaint), flow: id))
+            return .decided(.ignored(complaint, flow: id))
         }
         if !isKnown, let entry = keylessEntry(of: arrival),
             let claim = await claim(arrival, of: entry, entry.flow.awaited)
@@ -33,16 +33,16 @@ extension FlowRegistry {
             return claim
         }
         if !isKnown, let hint = hint(for: arrival.url) { return .decided(.ignored(hint)) }
-        return .decided(.ignored(.flow(arrival.complaint ?? .unknownState)))
+        return .decided(.ignored(arrival.complaint ?? .unknownState))
     }
 
     /// Notes that a callback was refused. Returns the pending flow whose key it has; nil if there is none.
-    func refuse(_ arrival: Arrival, because reason: FlowReason) async -> String? {
+    func refuse(_ arrival: Arrival, because reason: Reason) async -> String? {
         for key in arrival.keys + arrival.strayKeys {
             guard let id = identifiers[key], let entry = entries[id], entry.status == .pending,
                 arrival.mayBelong(to: entry.flow)
             else { continue }
-            await refuse(id, because: .flow(reason))
+            await refuse(id, because: reason)
             return id
         }
         return nil
@@ -69,7 +69,7 @@ extension FlowRegistry {
             // The request that this callback belongs to, where the flow has more than one.
             flow.awaited = awaited
             return .claimed(flow, verdict)
-        case .busy where recognition == .genuine: return .decided(.ignored(.flow(.anotherCallback)))
+        case .busy where recognition == .genuine: return .decided(.ignored(.anotherCallback))
         case .busy, .repeated, .decided: return claim
         }
     }
@@ -157,7 +157,7 @@ extension FlowRegistry {
     func pendingFlow(_ id: String, awaiting kind: Proof.Kind) throws(BrokerError) -> Flow {
         guard let entry = entries[id] else { throw .flowNotFound }
         guard entry.status == .pending else { throw .flowEnded }
-        guard entry.flow.awaited.proofs.contains(kind) else { throw .conflict(.flow(.noProofAwaited(kind))) }
+        guard entry.flow.awaited.proofs.contains(kind) else { throw .conflict(.noProofAwaited(kind)) }
         return entry.flow
     }
 

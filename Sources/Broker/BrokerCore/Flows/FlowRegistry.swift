@@ -264,7 +264,8 @@ actor FlowRegistry {
         }
         let active = entries.values.count { $0.status == .pending } + starts.count - (replaced == nil ? 0 : 1)
         guard active < FlowRegistry.maxFlows else {
-            throw .conflict(.flow(.tooManyPending(most: FlowRegistry.maxFlows)))
+            throw .conflict(
+                .stated("\(FlowRegistry.maxFlows) sign-ins are pending already. Finish or cancel one of them."))
         }
         let start = Start(request: request, promise: Promise(), interest: interest, callers: callers)
         let former = starts.updateValue(start, forKey: account)
@@ -286,7 +287,7 @@ actor FlowRegistry {
 
     private func conflict(_ account: AccountName, with method: SignInMethod, age: Duration) -> BrokerError {
         .conflict(
-            .flow(.anotherPending(account, method: method, age: age.wholeSeconds)), cause: .signInPending(account))
+            .anotherPending(account, method: method, age: age.wholeSeconds), cause: .signInPending(account))
     }
 
     func view(_ id: String) throws(BrokerError) -> FlowView {

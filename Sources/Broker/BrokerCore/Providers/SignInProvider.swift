@@ -70,7 +70,7 @@ extension SignInProvider {
     public func resend(
         _ flow: Flow, captcha: Secret?, in context: SignInContext
     ) async throws(BrokerError) -> AwaitedChange? {
-        throw .conflict(.flow(.noProofAwaited(.code)))
+        throw .conflict(.noProofAwaited(.code))
     }
 
     public func family(of session: Session) -> String? { nil }

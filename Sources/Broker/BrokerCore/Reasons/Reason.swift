@@ -4,7 +4,6 @@ public import SessionVault
 public indirect enum Reason: Sendable, Equatable {
     /// For the user: one sentence or more, or the end of one that begins with a field's name. Nothing decides by it.
     case stated(String)
-    case flow(FlowReason)
     case session(SessionReason)
     case vault(VaultError)
     /// What a host does or is: the rest of a sentence.
@@ -16,7 +15,10 @@ public indirect enum Reason: Sendable, Equatable {
 }
 
 /// A fact that only the code for one kind of account knows. The broker carries it and does not read it.
-public protocol KindReason: Sendable, Equatable {}
+public protocol KindReason: Sendable, Equatable {
+    /// For the user: one sentence or more, or the end of one that begins with a field's name.
+    var sentence: String { get }
+}
 
 extension Equatable {
     func isSame(as other: Any) -> Bool { other as? Self == self }
@@ -45,32 +47,43 @@ extension Reason {
 }
 
 /// Why a flow did not begin or ended, or why a callback or a typed proof is not its own.
-public enum FlowReason: Sendable, Equatable {
-    /// As many flows are pending as the registry keeps.
-    case tooManyPending(most: Int)
-    /// `age` is in seconds.
-    case anotherPending(AccountName, method: SignInMethod, age: Int)
-    case configurationChanged(AccountName)
-    case noProofAwaited(Proof.Kind)
-    case otherResponseAwaited
-    case otherAddress
-    case anotherCallback
-    case notURL
-    case malformedCallback
-    /// A parameter that may occur only once is repeated. The name is from Ringback's own list.
-    case repeatedParameter(String)
-    case codeAndError
-    case neitherCodeNorError
-    /// The callback has tokens in its URL (implicit flow).
-    case carriesTokens
-    case withoutState
+extension Reason {
+    static func anotherPending(_ account: AccountName, method: SignInMethod, age: Int) -> Reason {
+        .stated(
+            "Another sign-in of \(account) is pending: method \(method), \(age) \(age == 1 ? "second" : "seconds") old."
+        )
+    }
+
+    static func configurationChanged(_ account: AccountName) -> Reason {
+        .stated("The configuration of \(account) changed during the sign-in.")
+    }
+
+    static func noProofAwaited(_ kind: Proof.Kind) -> Reason {
+        .stated("This sign-in waits for no \(kind == .credential ? "passkey" : "code").")
+    }
+
+    public static let otherResponseAwaited = Reason.stated("This sign-in waits for another kind of response.")
+    public static let otherAddress = Reason.stated(
+        "It arrived at another address than the one this sign-in asked for.")
+    static let anotherCallback = Reason.stated("Another callback of this sign-in is being worked on.")
+    public static let malformedCallback = Reason.stated("The callback is not a well-formed authorization response.")
+
+    /// A parameter that may occur only once. The name is from Ringback's own list.
+    public static func repeatedParameter(_ name: String) -> Reason {
+        .stated("The callback has the parameter \(name) more than once.")
+    }
+
+    public static let codeAndError = Reason.stated("The callback has both a code and an error.")
+    public static let neitherCodeNorError = Reason.stated("The callback has neither a code nor an error.")
+    public static let carriesTokens = Reason.stated(
+        "The callback carries tokens (implicit flow), which is not accepted, because they were exposed. "
+            + "Configure the provider for the authorization code flow with PKCE.")
+    public static let withoutState = Reason.stated("The callback has no state, so it belongs to no sign-in.")
     /// The parameters are in the fragment, which only the implicit flow and `response_mode=fragment` use.
-    case inFragment
-    /// The response was sent by POST, which is accepted only with `response_mode=form_post`.
-    case posted
-    /// A script or a frame of a page sent it, and not a navigation of the browser.
-    case notNavigated
-    case unknownState
+    static let inFragment = Reason.stated(
+        "The response is in the URL's fragment. Configure the provider to send it in the query (response_mode=query).")
+    static let unknownState = Reason.stated(
+        "No pending sign-in has this state. It may have been finished or cancelled.")
 }
 
 /// Why a session cannot be stored, read, refreshed or asked for a token.

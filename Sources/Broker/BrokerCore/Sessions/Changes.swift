@@ -48,7 +48,7 @@ extension SessionManager {
         // Between an unlock and the load that follows it, it is not known yet whose session would be overwritten.
         if let lane = lanes[name] { await loadInTurn([lane.id], isAfterReload: false) }
         guard let lane = lanes[name], lane.account.binding == account.binding else {
-            throw .flowCancelled(.flow(.configurationChanged(name)))
+            throw .flowCancelled(.configurationChanged(name))
         }
         if let error = lockError ?? lane.state.obstacle { throw error }
         guard lane.state.isLoaded else {
@@ -85,7 +85,7 @@ extension SessionManager {
         let error = await save(next.session, account, as: .replacement)
         let held = HeldSession(next.session, isUnsaved: error != nil)
         guard take(.opened(held, opening.event, error ?? opening.notice), lane.id) else {
-            throw .flowCancelled(.flow(.configurationChanged(account.name)))
+            throw .flowCancelled(.configurationChanged(account.name))
         }
         await observer(of: account)?.opened(
             next.session, over: next.former, of: account, isAsked: opening.isAsked)

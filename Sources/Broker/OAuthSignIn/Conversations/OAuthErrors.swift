@@ -141,12 +141,12 @@ extension BrokerError {
 extension Reason {
     init(_ failure: AuthorizationResponse.Failure) {
         switch failure {
-        case .malformed: self = .flow(.malformedCallback)
-        case .repeatedParameter(let name): self = .flow(.repeatedParameter(name))
-        case .conflictingParameters: self = .flow(.codeAndError)
-        case .missingState: self = .flow(.withoutState)
-        case .missingCode: self = .flow(.neitherCodeNorError)
-        case .carriesTokens: self = .flow(.carriesTokens)
+        case .malformed: self = .malformedCallback
+        case .repeatedParameter(let name): self = .repeatedParameter(name)
+        case .conflictingParameters: self = .codeAndError
+        case .missingState: self = .withoutState
+        case .missingCode: self = .neitherCodeNorError
+        case .carriesTokens: self = .carriesTokens
         }
     }
 }

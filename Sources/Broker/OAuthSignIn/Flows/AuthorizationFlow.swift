@@ -78,7 +78,7 @@ extension AuthorizationFlow: AwaitedSignIn {
         guard response.stateKey == key else { return .foreign }
         guard let place = try? WebURL(parsing: arrival.address), let asked = try? WebURL(parsing: redirectURI),
             place.isPlace(of: asked)
-        else { return .ignored(.flow(.otherAddress)) }
+        else { return .ignored(.otherAddress) }
         let isAnnounced = metadata.supportsIssuerInResponse || requiresIssuer
         guard response.check(issuer: metadata.idTokenIssuer, isAdvertised: isAnnounced) else {
             let stated = response.issuer.flatMap { $0.utf8.count <= 300 ? try? WebURL(parsing: $0) : nil }

@@ -27,7 +27,7 @@ struct MCPProvider: SignInProvider {
 
     private func provider(of flow: Flow) throws(BrokerError) -> OAuthProvider {
         let found = (flow.awaited as? AuthorizationFlow)?.mcp ?? (flow.awaited as? DeviceFlow)?.mcp
-        guard let connection = found else { throw .conflict(.flow(.otherResponseAwaited)) }
+        guard let connection = found else { throw .conflict(.otherResponseAwaited) }
         return provider(at: connection)
     }
 

@@ -25,7 +25,7 @@ struct Redeeming: Sendable {
                 throw BrokerError(.refused(errorResponse), on: .callback, of: flow.account.name)
             case .message(let text): return .notGenuine(.stated(text))
             }
-            guard let pkce = awaited.pkce else { throw .conflict(.flow(.otherResponseAwaited)) }
+            guard let pkce = awaited.pkce else { throw .conflict(.otherResponseAwaited) }
             try await context.admitSession(flow.account.name)
             let response: SessionResponse
             do throws(BrokerError) {
@@ -113,7 +113,7 @@ struct Redeeming: Sendable {
     func upstream() async throws(RedemptionFailure) -> Redemption {
         do throws(BrokerError) {
             guard let upstream = awaited.upstream, let name = awaited.upstreamProvider else {
-                throw .conflict(.flow(.otherResponseAwaited))
+                throw .conflict(.otherResponseAwaited)
             }
             try await context.admitSession(flow.account.name)
             guard let grant = try await provider.idTokenGrant(of: upstream.account, name, in: context) else {

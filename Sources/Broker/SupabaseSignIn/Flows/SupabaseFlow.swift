@@ -157,7 +157,7 @@ extension SupabaseFlow {
         }
         let isKeyed = callback.key(at: arrival.url).map { Arrival.digest(of: $0) == key } ?? false
         guard isKeyed || isKeyless else { return .foreign }
-        guard redirect.isPlace(of: arrival.url) else { return .ignored(.flow(.otherAddress)) }
+        guard redirect.isPlace(of: arrival.url) else { return .ignored(.otherAddress) }
         guard !isKeyless || standing.attempts < SupabaseFlow.maxAttempts else {
             return .ignored(.stated("Too many callbacks of this sign-in had a code of another one. Start it again."))
         }

@@ -68,7 +68,7 @@ enum DatabaseCommand {
     private static func migrate(
         _ administration: VaultAdministration, fromNothing: Bool
     ) async throws(HostFailure) -> JSONObject {
-        do throws(RowError) {
+        do throws(DatabaseReason) {
             let former = try await administration.facts().version
             if fromNothing { try await administration.prepare() } else { try await administration.migrate() }
             return ["former_version": Int(former), "version": Int(try await administration.facts().version)]
@@ -78,7 +78,7 @@ enum DatabaseCommand {
     }
 
     private static func facts(_ administration: VaultAdministration) async throws(HostFailure) -> JSONObject {
-        do throws(RowError) {
+        do throws(DatabaseReason) {
             let facts = try await administration.facts()
             let content = facts.content
             return [
@@ -169,10 +169,10 @@ struct DatabaseProblem: Error {
     init(_ failure: HostFailure, place: String) {
         var object: JSONObject =
             switch failure {
-            case .database(.unreachable(let reason)), .database(.refused(let reason)): Self.members(of: reason)
+            case .database(let reason): Self.members(of: reason)
             case .tooManyHosts: ["problem": "too_many_hosts"]
             // What only hosts are told.
-            case .noHost, .notJoined, .invitationUsed, .nameTaken, .cryptography: ["problem": "not_permitted"]
+            default: ["problem": "not_permitted"]
             }
         object["place"] = .string(place)
         json = object

@@ -1,4 +1,5 @@
 public import PostgresClient
+public import RingbackBase
 public import SharedVault
 
 /// What the functions of the schema return: the rows of the type `ringback.part`, put together.
@@ -10,7 +11,7 @@ public struct RowParts: Sendable, Equatable {
     public private(set) var slots: [String: RowKey] = [:]
 
     /// Throws `malformed` if a value is missing or not of its form.
-    public init(_ result: PostgresRows) throws(PostgresFailure) {
+    public init(_ result: PostgresRows) throws(DatabaseReason) {
         var attempts: [RowKey: [SharedRow.Attempt]] = [:]
         var candidates: [RowKey: [(age: Int64, content: SharedRow.Candidate)]] = [:]
         for values in result.rows {
@@ -35,7 +36,7 @@ public struct RowParts: Sendable, Equatable {
         }
     }
 
-    private mutating func add(_ part: PostgresRow, _ key: RowKey) throws(PostgresFailure) {
+    private mutating func add(_ part: PostgresRow, _ key: RowKey) throws(DatabaseReason) {
         var row = SharedRow(
             key: key, version: try part.number(4), epoch: try part.number(5), sealed: try part.bytes(8))
         guard row.version > 0, rows[key] == nil else { throw .malformed }
@@ -50,7 +51,7 @@ public struct RowParts: Sendable, Equatable {
 }
 
 extension SharedRow.Attempt {
-    fileprivate init(_ part: PostgresRow) throws(PostgresFailure) {
+    fileprivate init(_ part: PostgresRow) throws(DatabaseReason) {
         self.init(
             id: LeaseID(bytes: try part.bytes(2, count: 16)), host: try part.text(3),
             parentVersion: try part.number(4), intent: try part.bytes(8), age: try part.milliseconds(7))
@@ -58,7 +59,7 @@ extension SharedRow.Attempt {
 }
 
 extension SharedRow.Candidate {
-    fileprivate init(_ part: PostgresRow) throws(PostgresFailure) {
+    fileprivate init(_ part: PostgresRow) throws(DatabaseReason) {
         guard let step = Int(exactly: try part.integer(6)) else { throw .malformed }
         self.init(
             attempt: LeaseID(bytes: try part.bytes(2, count: 16)), step: step, parentVersion: try part.number(4),
@@ -67,21 +68,21 @@ extension SharedRow.Candidate {
 }
 
 extension PostgresRow {
-    fileprivate func bytes(_ column: Int, count: Int) throws(PostgresFailure) -> [UInt8] {
+    fileprivate func bytes(_ column: Int, count: Int) throws(DatabaseReason) -> [UInt8] {
         let bytes = try bytes(column)
         guard bytes.count == count else { throw .malformed }
         return bytes
     }
 
     /// A version or an epoch. An administrator may have written any number: to this one can be added.
-    fileprivate func number(_ column: Int) throws(PostgresFailure) -> Int64 {
+    fileprivate func number(_ column: Int) throws(DatabaseReason) -> Int64 {
         let number = try integer(column)
         guard (0..<1 << 62).contains(number) else { throw .malformed }
         return number
     }
 
     /// Not negative: the server's clock may have been set back.
-    fileprivate func milliseconds(_ column: Int) throws(PostgresFailure) -> Duration {
+    fileprivate func milliseconds(_ column: Int) throws(DatabaseReason) -> Duration {
         .milliseconds(max(try integer(column), 0))
     }
 }

@@ -6,8 +6,7 @@ enum HostFunctions {
     private static let inviting = #"""
         -- The group of an owner's hosts, by which they are in that of all hosts. From version 16 on, whoever changes the
         -- members of a group locks it until the transaction ends: nobody else's hosts could come or go meanwhile.
-        CREATE OR REPLACE FUNCTION ringback.group_of(p_owner bigint) RETURNS text
-            LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+        CREATE OR REPLACE FUNCTION ringback.group_of(p_owner bigint) RETURNS text \#(Schema.inside)
         DECLARE
             -- Roles are the whole server's, and another database may have an owner of the same number.
             group_name text := (SELECT 'ringback_hosts_' || left(encode(sha256(identity), 'hex'), 16)
@@ -22,7 +21,7 @@ enum HostFunctions {
 
         -- Makes a login role. The password comes as the verifier that the server stores, so that no log has it.
         CREATE OR REPLACE FUNCTION ringback.make_role(p_owner bigint, p_verifier text, p_seconds bigint) RETURNS text
-            LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+            \#(Schema.inside)
         DECLARE
             new_role text := 'ringback_' || left(replace(gen_random_uuid()::text, '-', ''), 20);
             ends timestamptz := clock_timestamp() + least(greatest(p_seconds, 60), 604800) * interval '1 second';
@@ -62,15 +61,14 @@ enum HostFunctions {
         END $$;
 
         CREATE OR REPLACE FUNCTION ringback.invite(p_schema bigint, p_verifier text, p_seconds bigint) RETURNS text
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+            \#(Schema.asOwner)
         BEGIN
             RETURN ringback.make_role(ringback.enter(p_schema), p_verifier, p_seconds);
         END $$;
 
         -- For administrators: the first host of an owner, who is made if there is none of that name.
         CREATE OR REPLACE FUNCTION ringback.admit(p_schema bigint, p_owner text, p_verifier text, p_seconds bigint)
-            RETURNS text
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+            RETURNS text \#(Schema.asOwner)
         DECLARE
             o bigint;
         BEGIN
@@ -95,8 +93,7 @@ enum HostFunctions {
         -- An invited host becomes one. The password of the invitation ends, and so do other connections made with it.
         -- The same call again changes nothing.
         CREATE OR REPLACE FUNCTION ringback.accept(p_schema bigint, p_verifier text, p_name text, p_public_key bytea)
-            RETURNS void
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+            RETURNS void \#(Schema.asOwner)
         DECLARE
             h ringback.hosts;
         BEGIN
@@ -120,19 +117,14 @@ enum HostFunctions {
 
         -- What a host knows of itself: the identity of its owner and the data key for it, once another has given it.
         CREATE OR REPLACE FUNCTION ringback.me(p_schema bigint, OUT owner_name text, OUT identity bytea,
-            OUT host_name text, OUT wrapped_key bytea)
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-        DECLARE
-            o bigint := ringback.enter(p_schema);
+            OUT host_name text, OUT wrapped_key bytea) \#(Schema.entering)
         BEGIN
             SELECT w.name, w.identity, h.name, h.wrapped_key INTO owner_name, identity, host_name, wrapped_key
                 FROM ringback.owners w, ringback.hosts h WHERE w.owner = o AND h.role = ringback.login();
         END $$;
 
         CREATE OR REPLACE FUNCTION ringback.give_key(p_schema bigint, p_role text, p_wrapped bytea) RETURNS boolean
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-        DECLARE
-            o bigint := ringback.enter(p_schema);
+            \#(Schema.entering)
         BEGIN
             UPDATE ringback.hosts SET wrapped_key = p_wrapped
                 WHERE owner = o AND role_name = p_role AND joined_at IS NOT NULL;
@@ -146,10 +138,7 @@ enum HostFunctions {
     private static let listing = #"""
         CREATE OR REPLACE FUNCTION ringback.list_hosts(p_schema bigint, OUT role_name text, OUT name text,
             OUT is_self boolean, OUT joined bigint, OUT seen bigint, OUT has_key boolean, OUT public_key bytea)
-            RETURNS SETOF record
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-        DECLARE
-            o bigint := ringback.enter(p_schema);
+            RETURNS SETOF record \#(Schema.entering)
         BEGIN
             RETURN QUERY SELECT h.role_name::text, h.name, h.role = ringback.login(),
                 EXTRACT(EPOCH FROM h.joined_at)::bigint, EXTRACT(EPOCH FROM h.seen_at)::bigint,
@@ -159,8 +148,7 @@ enum HostFunctions {
 
         -- For administrators. Nothing of any row is shown.
         CREATE OR REPLACE FUNCTION ringback.list_facts(p_schema bigint, OUT owners bigint, OUT hosts bigint,
-            OUT size bigint, OUT standbys text, OUT is_durable boolean, OUT server bigint)
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+            OUT size bigint, OUT standbys text, OUT is_durable boolean, OUT server bigint) \#(Schema.asOwner)
         BEGIN
             PERFORM ringback.check_administrator(p_schema);
             owners := (SELECT count(*) FROM ringback.owners);
@@ -175,8 +163,7 @@ enum HostFunctions {
         """#
 
     private static let removing = #"""
-        CREATE OR REPLACE FUNCTION ringback.end_connections(p_role oid) RETURNS void
-            LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+        CREATE OR REPLACE FUNCTION ringback.end_connections(p_role oid) RETURNS void \#(Schema.inside)
         BEGIN
             -- Without this, a transaction that looks again sees the connections of the first time.
             PERFORM pg_stat_clear_snapshot();
@@ -186,8 +173,7 @@ enum HostFunctions {
 
         -- Ends a host: its connections end, its role cannot log in and belongs to nobody. The role is dropped later, in another
         -- transaction: whatever the host has made keeps nobody from ending it.
-        CREATE OR REPLACE FUNCTION ringback.end_role(p_role name) RETURNS void
-            LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+        CREATE OR REPLACE FUNCTION ringback.end_role(p_role name) RETURNS void \#(Schema.inside)
         DECLARE
             number oid := (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = p_role);
             former_owner bigint;
@@ -207,7 +193,7 @@ enum HostFunctions {
         -- Drops the role of a removed host, or one of these if none is named. What it owns in this database is dropped with it.
         -- What it owns in another one, or a lock, may keep it from being dropped: then it is tried again later.
         CREATE OR REPLACE FUNCTION ringback.drop_removed(p_schema bigint, p_role text) RETURNS boolean
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+            \#(Schema.asOwner)
         DECLARE
             left_over text;
         BEGIN
@@ -229,17 +215,14 @@ enum HostFunctions {
             RETURN true;
         END $$;
 
-        CREATE OR REPLACE FUNCTION ringback.lock_host(p_owner bigint, p_role text) RETURNS void
-            LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+        CREATE OR REPLACE FUNCTION ringback.lock_host(p_owner bigint, p_role text) RETURNS void \#(Schema.inside)
         BEGIN
             PERFORM FROM ringback.owners WHERE owner = p_owner FOR UPDATE;
             PERFORM FROM ringback.hosts WHERE owner = p_owner AND role_name = p_role FOR UPDATE;
         END $$;
 
         CREATE OR REPLACE FUNCTION ringback.remove_host(p_schema bigint, p_role text) RETURNS boolean
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-        DECLARE
-            o bigint := ringback.enter(p_schema);
+            \#(Schema.entering)
         BEGIN
             -- The host that is removed may hold locks that are needed here. They end with its connections.
             PERFORM ringback.end_connections(role) FROM ringback.hosts WHERE owner = o AND role_name = p_role;

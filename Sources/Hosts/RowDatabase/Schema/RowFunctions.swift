@@ -80,15 +80,12 @@ enum RowFunctions {
         END $$;
 
         CREATE OR REPLACE FUNCTION ringback.read(p_schema bigint, p_keys bytea[]) RETURNS SETOF ringback.part
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+            \#(Schema.asOwner)
         BEGIN
             RETURN QUERY SELECT * FROM ringback.parts(ringback.enter(p_schema), p_keys);
         END $$;
 
-        CREATE OR REPLACE FUNCTION ringback.channel(p_schema bigint) RETURNS text
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-        DECLARE
-            o bigint := ringback.enter(p_schema);
+        CREATE OR REPLACE FUNCTION ringback.channel(p_schema bigint) RETURNS text \#(Schema.entering)
         BEGIN
             RETURN (SELECT channel FROM ringback.owners WHERE owner = o);
         END $$;
@@ -96,10 +93,7 @@ enum RowFunctions {
         -- Numbers of which one is another after any change of any row, how many changes were not told, and whether commits
         -- wait for a standby.
         CREATE OR REPLACE FUNCTION ringback.pulse(p_schema bigint, OUT versions bigint, OUT epochs bigint,
-            OUT leases bigint, OUT untold bigint, OUT has_standby boolean)
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-        DECLARE
-            o bigint := ringback.enter(p_schema);
+            OUT leases bigint, OUT untold bigint, OUT has_standby boolean) \#(Schema.entering)
         BEGIN
             UPDATE ringback.hosts SET seen_at = clock_timestamp() WHERE role = ringback.login()
                 AND (seen_at IS NULL OR seen_at < clock_timestamp() - interval '10 minutes');
@@ -113,10 +107,7 @@ enum RowFunctions {
 
     private static let taking = #"""
         CREATE OR REPLACE FUNCTION ringback.take(p_schema bigint, p_key bytea, p_version bigint, p_id bytea, p_intent bytea,
-            p_lasting bigint) RETURNS SETOF ringback.part
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-        DECLARE
-            o bigint := ringback.enter(p_schema);
+            p_lasting bigint) RETURNS SETOF ringback.part \#(Schema.entering)
             own_name text := (SELECT name FROM ringback.hosts WHERE role = ringback.login());
             r ringback.rows;
             is_taken boolean;
@@ -145,10 +136,7 @@ enum RowFunctions {
 
         -- Ends a lease, and with p_ends its attempt.
         CREATE OR REPLACE FUNCTION ringback.release(p_schema bigint, p_key bytea, p_id bytea,
-            p_ends boolean) RETURNS void
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-        DECLARE
-            o bigint := ringback.enter(p_schema);
+            p_ends boolean) RETURNS void \#(Schema.entering)
             changed_slot text;
         BEGIN
             UPDATE ringback.rows SET lease_id = NULL, lease_host = NULL, lease_until = NULL
@@ -168,10 +156,7 @@ enum RowFunctions {
     private static let receiving = #"""
         CREATE OR REPLACE FUNCTION ringback.append(p_schema bigint, p_key bytea, p_id bytea, p_step bigint,
             p_epoch bigint, p_parent bigint, p_new bigint, p_sealed bytea, p_final boolean)
-            RETURNS SETOF ringback.part
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-        DECLARE
-            o bigint := ringback.enter(p_schema);
+            RETURNS SETOF ringback.part \#(Schema.entering)
             r ringback.rows;
             is_moved boolean;
             is_older boolean;
@@ -221,10 +206,7 @@ enum RowFunctions {
 
     private static let putting = #"""
         CREATE OR REPLACE FUNCTION ringback.put(p_schema bigint, p_key bytea, p_version bigint,
-            p_sealed bytea, p_lease bytea, p_overrides boolean) RETURNS SETOF ringback.part
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-        DECLARE
-            o bigint := ringback.enter(p_schema);
+            p_sealed bytea, p_lease bytea, p_overrides boolean) RETURNS SETOF ringback.part \#(Schema.entering)
             r ringback.rows;
             is_put boolean := false;
         BEGIN
@@ -258,10 +240,7 @@ enum RowFunctions {
         END $$;
 
         CREATE OR REPLACE FUNCTION ringback.restore(p_schema bigint, p_key bytea, p_version bigint,
-            p_sealed bytea) RETURNS SETOF ringback.part
-            LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-        DECLARE
-            o bigint := ringback.enter(p_schema);
+            p_sealed bytea) RETURNS SETOF ringback.part \#(Schema.entering)
             changed_slot text;
         BEGIN
             INSERT INTO ringback.rows (owner, key, version, sealed) VALUES (o, p_key, p_version, p_sealed)

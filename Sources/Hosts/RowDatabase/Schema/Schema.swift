@@ -14,6 +14,13 @@ enum Schema {
         "list_hosts", "remove_host", "drop_removed",
     ]
 
+    /// How a function that only others call is defined. The path of its search is no caller's.
+    static let inside = "LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$"
+    /// The same for one that is called from outside: it has the rights of the schema's owner.
+    static let asOwner = "LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$"
+    /// The same for hosts: it begins with the check of the caller, whose owner is `o`.
+    static let entering = asOwner + "\nDECLARE\n    o bigint := ringback.enter(p_schema);"
+
     /// Removes the functions but those of the policies: one cannot be replaced by one that returns something else.
     private static let removal = #"""
         DO $$

@@ -1,6 +1,7 @@
 internal import Cryptography
 public import RingbackBase
 public import SessionVault
+internal import Synchronization
 
 /// How a host joins, in this order. It can be killed between any two steps; the same call then goes on.
 ///
@@ -43,7 +44,7 @@ struct Joining: Sendable {
         hosts.use(nil)
         do throws(HostFailure) {
             return try await hosts.identity()
-        } catch .database(.unreachable(.noPassword)) {
+        } catch .database(.noPassword) {
             throw VaultError.notJoined
         } catch {
             throw VaultError(error)
@@ -62,10 +63,10 @@ struct Joining: Sendable {
     /// Accepts the invitation, unless that was done (`isNew`). Without a name the host keeps the one of the last call.
     func accept(
         as name: String?, otherwise usual: String, invitation: Secret?
-    ) async throws(SharingFailure) -> (HostIdentity, JoiningRecord?, isNew: Bool) {
-        let former = try await SharingFailure.mapping { () throws(VaultError) in try await self.record() }
+    ) async throws(HostFailure) -> (HostIdentity, JoiningRecord?, isNew: Bool) {
+        let former = try await HostFailure.mapping { () throws(VaultError) in try await self.record() }
         if let former, let identity = try await known(former, invitation) {
-            let record = try await SharingFailure.mapping { () throws(VaultError) in try await accepted(former) }
+            let record = try await HostFailure.mapping { () throws(VaultError) in try await accepted(former) }
             return (identity, record, isNew: !former.isAccepted)
         }
         var record: JoiningRecord
@@ -74,7 +75,7 @@ struct Joining: Sendable {
         record.isAccepted = false
         if record != former {
             let text = record.encoded()
-            try await SharingFailure.mapping { () throws(VaultError) in try await local.store(text, in: slot) }
+            try await HostFailure.mapping { () throws(VaultError) in try await local.store(text, in: slot) }
         }
         do throws(HostFailure) {
             try await hosts.accept(
@@ -86,22 +87,20 @@ struct Joining: Sendable {
                 hosts.use(nil)
                 throw refusal(error, invitation)
             }
-            let known = try await SharingFailure.mapping { () throws(VaultError) in try await accepted(record) }
+            let known = try await HostFailure.mapping { () throws(VaultError) in try await accepted(record) }
             return (identity, known, isNew: true)
         }
         hosts.use(record.password)
-        record = try await SharingFailure.mapping { () throws(VaultError) in try await accepted(record) }
-        do throws(HostFailure) { return (try await hosts.identity(), record, isNew: true) } catch {
-            throw .hosts(error)
-        }
+        record = try await HostFailure.mapping { () throws(VaultError) in try await accepted(record) }
+        return (try await hosts.identity(), record, isNew: true)
     }
 
     /// Who this host is if its record was accepted before; nil if the invitation is still to be accepted.
-    private func known(_ record: JoiningRecord, _ invitation: Secret?) async throws(SharingFailure) -> HostIdentity? {
+    private func known(_ record: JoiningRecord, _ invitation: Secret?) async throws(HostFailure) -> HostIdentity? {
         hosts.use(record.password)
         do throws(HostFailure) { return try await identity(of: record) } catch {
             // If the database has lost what it had accepted, the invitation may still be good.
-            guard error.meansNotAccepted, !record.isAccepted || invitation != nil else { throw .hosts(error) }
+            guard error.meansNotAccepted, !record.isAccepted || invitation != nil else { throw error }
             return nil
         }
     }
@@ -119,17 +118,17 @@ struct Joining: Sendable {
         do throws(CryptographyError) { return try record.published() } catch { throw .cryptography }
     }
 
-    private func newRecord(_ name: String) throws(SharingFailure) -> JoiningRecord {
+    private func newRecord(_ name: String) throws(HostFailure) -> JoiningRecord {
         do throws(CryptographyError) { return try JoiningRecord(name: name, role: place.role, random: random) } catch {
-            throw .hosts(.cryptography)
+            throw .cryptography
         }
     }
 
-    private func refusal(_ failure: HostFailure, _ invitation: Secret?) -> SharingFailure {
+    private func refusal(_ failure: HostFailure, _ invitation: Secret?) -> HostFailure {
         switch failure {
-        case .database(.unreachable(.noPassword)): .passwordNeeded
-        case .database(.unreachable(.authentication)): invitation == nil ? .passwordNeeded : .passwordRefused
-        default: .hosts(failure)
+        case .database(.noPassword): .passwordNeeded
+        case .database(.authentication): invitation == nil ? .passwordNeeded : .passwordRefused
+        default: failure
         }
     }
 
@@ -145,9 +144,10 @@ struct Joining: Sendable {
 extension VaultError {
     public init(_ failure: HostFailure) {
         switch failure {
-        case .database(let error): self.init(error)
+        case .vault(let error): self = error
+        case .database(let reason): self.init(reason)
         case .cryptography: self = .refused(.cryptography)
-        case .noHost, .notJoined, .invitationUsed, .tooManyHosts, .nameTaken: self = .notJoined
+        default: self = .notJoined
         }
     }
 }
@@ -175,12 +175,10 @@ struct JoiningRecord: Sendable, Equatable {
     }
 
     func encoded() -> Secret {
-        let object = JSONObject([
-            .init("version", .integer(2)), .init("agreement", .string(Hex.text(agreement.revealedBytes()))),
-            .init("nonce", .string(Hex.text(nonce.revealedBytes()))), .init("code", .string(code.revealed())),
-            .init("password", .string(password.revealed())), .init("name", .string(name)),
-            .init("accepted", .bool(isAccepted)),
-        ])
+        let object: JSONObject = [
+            "version": 2, "agreement": Hex.text(agreement.revealedBytes()), "nonce": Hex.text(nonce.revealedBytes()),
+            "code": code.revealed(), "password": password.revealed(), "name": name, "accepted": isAccepted,
+        ]
         return Secret(bytes: JSON.object(object).serialized())
     }
 
@@ -362,7 +360,7 @@ struct Opening: Sendable {
     /// Adopts a membership if its key is the one that the database knows, or the first. Else the stored one is removed.
     private func confirm(_ made: Membership, _ record: JoiningRecord?) async throws(VaultError) -> Bool {
         let mark = try made.mark()
-        let putting = try await vault.ask { rows throws(RowError) in
+        let putting = try await vault.ask { rows throws(DatabaseReason) in
             try await rows.put(mark, in: Membership.markRow, version: 0, lease: nil, overrides: false)
         }
         if case .refused(let row) = putting, row?.sealed != mark {
@@ -377,5 +375,87 @@ struct Opening: Sendable {
             _ = try? await vault.hosts.give(key: own, to: vault.place.role)
         }
         return true
+    }
+}
+
+/// What a host must have to use the rows of its owner. It is kept in the local vault.
+public struct Membership: Sendable, Equatable {
+    /// The hosts' data key: 32 bytes.
+    public let dataKey: Secret
+    /// The owner's identity in the database, to which rows are bound.
+    public let owner: String
+    public let host: String
+    /// The database knows that this is the hosts' key.
+    var isConfirmed = true
+}
+
+extension Membership {
+    func encoded() -> Secret {
+        let object: JSONObject = [
+            "version": 1, "key": Hex.text(dataKey.revealedBytes()), "owner": owner, "host": host,
+            "confirmed": isConfirmed,
+        ]
+        return Secret(bytes: JSON.object(object).serialized())
+    }
+
+    init?(reading text: Secret) {
+        guard let object = (try? JSON(parsing: text.revealedBytes()))?.object, object["version"]?.integer == 1,
+            let key = object["key"]?.string.flatMap(Hex.bytes), key.count == SealedBox.keyLength,
+            let owner = object["owner"]?.string, let host = object["host"]?.string,
+            case .bool(let isConfirmed)? = object["confirmed"]
+        else { return nil }
+        self.init(dataKey: Secret(bytes: key), owner: owner, host: host, isConfirmed: isConfirmed)
+    }
+
+    /// What the database is told of the key, so that all hosts have the same one: it does not reveal the key.
+    func mark() throws(VaultError) -> [UInt8] {
+        try VaultError.mapping { () throws(CryptographyError) in
+            try KeyDerivation.derive(from: dataKey, purpose: "ringback: mark of the hosts' key 1 " + owner)
+        }.revealedBytes()
+    }
+
+    static func stored(in slot: VaultSlot, of local: any Vault) async throws(VaultError) -> Membership? {
+        guard let text = try await local.load(slot)?.text else { return nil }
+        guard let found = Membership(reading: text) else { throw VaultError.noKey }
+        return found
+    }
+
+    static let markRow = RowKey(bytes: [UInt8](repeating: 0, count: 32))
+}
+
+extension SharedVault {
+    nonisolated var membershipSlot: VaultSlot { VaultSlot(account: "hosts", binding: place.binding, kind: .hostsKey) }
+
+    /// Without membership the local vault stays open: it may come without a passphrase being asked for again.
+    public func open(passphrase: Secret?) async throws(VaultError) {
+        try await local.open(passphrase: passphrase)
+        if membership == nil { try await Opening(vault: self).run() }
+    }
+
+    /// Stores what another host of the owner gave to this one, in the local vault, which must be open.
+    public func adopt(_ membership: Membership) async throws(VaultError) {
+        try await local.store(membership.encoded(), in: membershipSlot)
+        use(membership)
+        showLock(nil)
+    }
+
+    /// This host's name among those that share the vault; nil before the vault was opened.
+    public nonisolated var hostName: String? { shown.withLock { $0.host } }
+
+    func use(_ found: Membership) {
+        membership = found
+        shown.withLock { $0.host = found.host }
+        sealing = RowSealing(dataKey: found.dataKey, owner: found.owner)
+        wakes.continuation.yield()
+    }
+}
+
+extension VaultError {
+    /// The role belongs to no host that has joined.
+    static let notJoined = VaultError.locked(.noHost, obstacle: .notJoined)
+    static let noKey = VaultError.locked(.noHostsKey, obstacle: .noHostsKey)
+
+    static func mapping<Value>(_ body: () throws(CryptographyError) -> Value) throws(VaultError) -> Value {
+        do throws(CryptographyError) { return try body() } catch { throw .refused(.cryptography) }
     }
 }

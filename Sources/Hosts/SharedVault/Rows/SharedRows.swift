@@ -1,5 +1,5 @@
-internal import RingbackBase
-public import SessionVault
+public import RingbackBase
+internal import SessionVault
 internal import Synchronization
 
 /// A slot's name in the database: 32 bytes, derived with the hosts' data key, so that the database learns nothing.
@@ -72,29 +72,16 @@ public struct SharedRow: Sendable, Equatable {
     /// Nil if no host holds the row, or its lease is over.
     public var lease: Lease?
     /// Attempts whose outcome nobody has reported, newest first, of the last hour or of the last versions.
-    public var openAttempts: [Attempt]
+    public var openAttempts: [Attempt] = []
     /// What was received and never became a head's ancestor, newest first.
-    public var candidates: [Candidate]
+    public var candidates: [Candidate] = []
 
-    public init(
-        key: RowKey, version: Int64, epoch: Int64, sealed: [UInt8], lease: Lease? = nil,
-        openAttempts: [Attempt] = [], candidates: [Candidate] = []
-    ) {
+    public init(key: RowKey, version: Int64, epoch: Int64, sealed: [UInt8]) {
         self.key = key
         self.version = version
         self.epoch = epoch
         self.sealed = sealed
-        self.lease = lease
-        self.openAttempts = openAttempts
-        self.candidates = candidates
     }
-}
-
-public enum RowError: Error, Sendable, Equatable {
-    /// No answer, or none in time. It may have taken effect.
-    case unreachable(DatabaseReason)
-    /// The database refused: the schema is missing or of another version, the role lacks a right, no room, read-only.
-    case refused(DatabaseReason)
 }
 
 public enum RowOutcome: Sendable, Equatable {
@@ -106,33 +93,35 @@ public enum RowOutcome: Sendable, Equatable {
 /// The rows of one owner, which several hosts share.
 public protocol SharedRows: Sendable {
     /// The rows of these keys. A missing one was never written.
-    func read(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow]
+    func read(_ keys: [RowKey]) async throws(DatabaseReason) -> [RowKey: SharedRow]
 
     /// One statement, synchronously committed: makes this host the holder for the time `lasting` if `version` is the
     /// row's and no other lease lasts. Inserts the attempt.
     func take(
         _ key: RowKey, version: Int64, id: LeaseID, intent: [UInt8], lasting: Duration
-    ) async throws(RowError) -> RowOutcome
+    ) async throws(DatabaseReason) -> RowOutcome
 
     /// Appends what was received in an attempt. Always accepted, once for each step (again: no change), even if the lease
     /// is over. The head moves to it, as the version after the parent's, if the lease is still this one's and the head is
     /// still of the parent's version. The attempt is closed. `isFinal`: the lease ends too. In the same transaction the
     /// other hosts are notified. Returns the row.
-    func append(_ received: SharedRow.Candidate, to key: RowKey, isFinal: Bool) async throws(RowError) -> SharedRow
+    func append(
+        _ received: SharedRow.Candidate, to key: RowKey, isFinal: Bool
+    ) async throws(DatabaseReason) -> SharedRow
 
     /// Ends the lease. `ends`: the attempt ends too, since nothing was received (not sent, or an error response that proves
     /// that nothing changed). Else it stays open: a request was sent and its outcome is unknown.
-    func release(_ key: RowKey, attempt id: LeaseID, ends: Bool) async throws(RowError)
+    func release(_ key: RowKey, attempt id: LeaseID, ends: Bool) async throws(DatabaseReason)
 
     /// Writes without a request to a provider: the head becomes `sealed` with version `version + 1` if the row's version
     /// is `version` (0: the row must not exist) and (`overrides` or no other host's lease lasts). Overriding ends every
     /// lease, attempt and candidate of the row.
     func put(
         _ sealed: [UInt8], in key: RowKey, version: Int64, lease: LeaseID?, overrides: Bool
-    ) async throws(RowError) -> RowOutcome
+    ) async throws(DatabaseReason) -> RowOutcome
 
     /// After a failover: puts back a newer content of this host, over a lower version or none. Returns the row.
-    func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(RowError) -> SharedRow
+    func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(DatabaseReason) -> SharedRow
 
     /// All rows that changed, as hints. Nil means that everything is to be looked at again: when the connection is lost,
     /// at every reconnect, and every few seconds where LISTEN does not work.
@@ -149,11 +138,7 @@ public struct RowFacts: Sendable, Equatable {
     /// What the server's clock showed when this machine was booted, in milliseconds since 1970.
     public var clock: Int?
 
-    public init(listens: Bool? = nil, hasSynchronousStandby: Bool? = nil, clock: Int? = nil) {
-        self.listens = listens
-        self.hasSynchronousStandby = hasSynchronousStandby
-        self.clock = clock
-    }
+    public init() {}
 }
 
 /// Rows of which a change was told, until they are looked at: each once, however often that was told.

@@ -154,7 +154,7 @@ extension AuthorizationRequest {
     }
 }
 
-/// Whether authorization requests are pushed (RFC 9126), with the words of the configuration.
+/// Whether authorization requests are pushed (RFC 9126), with the values of the configuration.
 public enum PushedRequests: String, Sendable, Equatable, CaseIterable {
     /// If the provider's metadata offer it. If pushing fails and the provider does not require it, the request is sent
     /// through the browser.

@@ -356,10 +356,16 @@ extension Problem {
 
 /// What may be wrong with the hosts that share a vault.
 extension Problem {
-    init(_ failure: SharingFailure, language: Language) {
+    init(_ failure: HostFailure, language: Language) {
         switch failure {
-        case .vault(let error): self.init(BrokerError(error), language: language)
-        case .hosts(let failure): self.init(failure, language)
+        case .vault, .database, .noHost, .notJoined, .cryptography:
+            self.init(BrokerError(VaultError(failure)), language: language)
+        case .invitationUsed:
+            self.init(.stateConflict, "This invitation was accepted before, with another key. A new one is needed.")
+        case .tooManyHosts:
+            self.init(.stateConflict, "The owner has as many hosts as the database allows. Remove one first.")
+        case .nameTaken:
+            self.init(.stateConflict, "Another host has this name. Choose another one.", extensions: ["field": "name"])
         case .passwordNeeded: self.init(invalid: "password", "that of the invitation is needed.")
         case .passwordRefused:
             self.init(
@@ -373,19 +379,6 @@ extension Problem {
                 "This code has failed before, and is not accepted again. Remove the host that has shown it, and invite it "
                     + "anew.")
         case .ownHost: self.init(.stateConflict, "This is the host that was asked. Remove it from another host.")
-        }
-    }
-
-    private init(_ failure: HostFailure, _ language: Language) {
-        switch failure {
-        case .database, .noHost, .notJoined, .cryptography:
-            self.init(BrokerError(VaultError(failure)), language: language)
-        case .invitationUsed:
-            self.init(.stateConflict, "This invitation was accepted before, with another key. A new one is needed.")
-        case .tooManyHosts:
-            self.init(.stateConflict, "The owner has as many hosts as the database allows. Remove one first.")
-        case .nameTaken:
-            self.init(.stateConflict, "Another host has this name. Choose another one.", extensions: ["field": "name"])
         }
     }
 

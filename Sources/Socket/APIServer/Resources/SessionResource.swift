@@ -20,9 +20,7 @@ struct SessionResource: Resource {
             body: .members(
                 .optional("force", as: .boolean), .optional("rejected_sha256", as: .pattern("^[0-9a-fA-F]{64}$"))),
             .json(.account),
-            errors: .ofAccount.and(.ofProvider).and([
-                .validationFailed, .signInRequired, .sessionExpired, .refreshRefused, .stateConflict,
-            ]), SessionResource.refresh),
+            errors: .ofToken, SessionResource.refresh),
         Route(
             .signOut, "Sign out, and revoke the session at the provider",
             query: .members(
@@ -50,10 +48,8 @@ struct SessionResource: Resource {
         }
         let extras = try included(call)
         // An ID token proves who the user is. A program that may have an access token may not always have it.
-        if query.kind == .idToken || extras.contains(.idToken),
-            api.admit(call.request, account: name.rawValue, operation: .idToken) == nil
-        {
-            throw Problem(.policyDenied, "The policy does not allow id_token to this program.")
+        if query.kind == .idToken || extras.contains(.idToken) {
+            try api.authorize(call.request, .idToken, name.rawValue)
         }
         let use: ConsentUse =
             extras.contains(.providerToken)
@@ -91,9 +87,7 @@ struct SessionResource: Resource {
             throw call.invalid("include", "this account has no \(extra.rawValue)")
         }
         guard extras.contains(.providerToken) else { return }
-        guard api.admit(call.request, account: issuedToken.account.rawValue, operation: .providerToken) != nil else {
-            throw Problem(.policyDenied, "The policy does not allow provider_token to this program.")
-        }
+        try api.authorize(call.request, .providerToken, issuedToken.account.rawValue)
         guard let token = issuedToken.supabase?.providerToken else { return }
         object["provider_token"] = .string(token.revealed())
         api.noteIssuedToken(call.facts, issuedToken, .own, .providerToken)
@@ -197,12 +191,9 @@ struct SessionResource: Resource {
         .optional("sign_in", text: "wait: if signed out, start or join a sign-in and wait for it"),
         [ConsentQuery.member])
 
-    private static let errors: Set<ErrorCode> =
-        .ofAccount.and(.ofProvider).and([
-            .signInRequired, .sessionExpired, .refreshRefused, .stateConflict, .validationFailed, .accessDenied,
-            .flowExpired, .consentRequired, .consentTimeout,
-            .methodUnsupported, .portInUse, .flowNotFound,
-        ])
+    static let errors: Set<ErrorCode> = .ofToken.and([
+        .accessDenied, .flowExpired, .consentRequired, .consentTimeout, .methodUnsupported, .portInUse, .flowNotFound,
+    ])
 }
 
 extension Component {

@@ -76,6 +76,11 @@ extension Resource {
     var broker: Broker { api.broker }
     var daemon: SocketAPI.Daemon { api.daemon }
     var records: RecordKeeper? { api.records }
+
+    func kept() throws(Problem) -> RecordKeeper {
+        guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
+        return records
+    }
 }
 
 struct Router: Sendable {
@@ -173,6 +178,10 @@ struct Router: Sendable {
 
 extension Set<ErrorCode> {
     static let ofAccount: Set<ErrorCode> = [.accountNotFound]
+    /// Of an operation that needs a token of an account's session.
+    static let ofToken = ofAccount.and(ofProvider).and([
+        .signInRequired, .sessionExpired, .refreshRefused, .stateConflict, .validationFailed,
+    ])
     static let ofProvider: Set<ErrorCode> = [
         .providerError, .invalidProviderResponse, .providerUnreachable, .rateLimited, .invalidConfiguration,
         .vaultLocked, .vaultUnreachable, .timeout,

@@ -74,45 +74,33 @@ extension [Member] {
 
 extension Schema {
     /// The schema in JSON Schema 2020-12, as OpenAPI 3.1 has it.
-    var json: JSON { .object(JSONObject(members)) }
+    var json: JSON { .object(object) }
 
-    private var members: [JSONObject.Member] {
+    fileprivate var object: JSONObject {
         switch self {
-        case .string: [.init("type", "string")]
-        case .pattern(let pattern): [.init("type", "string"), .init("pattern", .string(pattern))]
+        case .string: ["type": "string"]
+        case .pattern(let pattern): ["type": "string", "pattern": pattern]
         case .lengths(let range):
-            [
-                .init("type", "string"), .init("minLength", .integer(range.lowerBound)),
-                .init("maxLength", .integer(range.upperBound)),
-            ]
-        case .words(let words): [.init("type", "string"), .init("enum", Schema.texts(words))]
-        case .integer: [.init("type", "integer")]
-        case .range(let range):
-            [
-                .init("type", "integer"), .init("minimum", .integer(range.lowerBound)),
-                .init("maximum", .integer(range.upperBound)),
-            ]
-        case .boolean: [.init("type", "boolean")]
-        case .anything: []
-        case .anyObject: [.init("type", "object")]
-        case .map(let value): [.init("type", "object"), .init("additionalProperties", value.json)]
-        case .array(let element): [.init("type", "array"), .init("items", element.json)]
+            ["type": "string", "minLength": range.lowerBound, "maxLength": range.upperBound]
+        case .words(let words): ["type": "string", "enum": words]
+        case .integer: ["type": "integer"]
+        case .range(let range): ["type": "integer", "minimum": range.lowerBound, "maximum": range.upperBound]
+        case .boolean: ["type": "boolean"]
+        case .anything: [:]
+        case .anyObject: ["type": "object"]
+        case .map(let value): ["type": "object", "additionalProperties": value.json]
+        case .array(let element): ["type": "array", "items": element.json]
         case .object(let members): Schema.ofObject(members)
-        case .component(let component): [.init("$ref", .string("#/components/schemas/\(component.name)"))]
-        case .either(let components): [.init("anyOf", .array(components.map { Schema.component($0).json }))]
+        case .component(let component): ["$ref": "#/components/schemas/\(component.name)"]
+        case .either(let components): ["anyOf": components.map { Schema.component($0).json }]
         }
     }
 
-    private static func ofObject(_ members: [Member]) -> [JSONObject.Member] {
+    private static func ofObject(_ members: [Member]) -> JSONObject {
         let required = members.filter(\.isRequired).map(\.name)
-        let properties = members.map { JSONObject.Member($0.name, $0.property) }
-        var schema: [JSONObject.Member] = [.init("type", "object")]
-        if !required.isEmpty { schema.append(.init("required", texts(required))) }
-        schema.append(.init("properties", .object(JSONObject(properties))))
-        return schema
+        let properties = JSONObject(members.map { JSONObject.Member($0.name, $0.property) })
+        return ["type": "object", "required": required.isEmpty ? nil : required, "properties": properties]
     }
-
-    private static func texts(_ texts: [String]) -> JSON { .array(texts.map { .string($0) }) }
 
     /// The components that the schema refers to, those of its parts and of these components included.
     var components: [Component] {
@@ -128,19 +116,14 @@ extension Schema {
 
 extension Member {
     fileprivate var property: JSON {
-        var object = schema.json.object ?? JSONObject()
+        var object = schema.object
         if isSecret { object["writeOnly"] = true }
         object["description"] = text.map { .string($0) }
         return .object(object)
     }
 
-    var queryParameter: JSON {
-        var object = JSONObject([
-            .init("name", .string(name)), .init("in", "query"), .init("required", .bool(isRequired)),
-        ])
-        object["description"] = text.map { .string($0) }
-        object["schema"] = schema.json
-        return .object(object)
+    var queryParameter: JSONObject {
+        ["name": name, "in": "query", "required": isRequired, "description": text, "schema": schema.json]
     }
 }
 
@@ -175,26 +158,25 @@ enum OpenAPIDocument {
     }
 
     private static func operation(_ route: Route) -> JSON {
-        var object = JSONObject([
-            .init("operationId", .string(route.endpoint.rawValue)), .init("summary", .string(route.summary)),
-            .init("x-ringback-operation", .string(route.endpoint.operation.rawValue)),
-        ])
         let parameters = route.endpoint.parameters.map(pathParameter) + route.query.map(\.queryParameter)
-        if !parameters.isEmpty { object["parameters"] = .array(parameters) }
-        if route.body?.isEmpty != true {
-            object["requestBody"] = ["content": ["application/json": ["schema": schema(of: route.body)]]]
-        }
-        object["responses"] = .object(responses(route))
+        let body: JSON = ["content": ["application/json": ["schema": schema(of: route.body)]]]
+        let object: JSONObject = [
+            "operationId": route.endpoint.rawValue, "summary": route.summary,
+            "x-ringback-operation": route.endpoint.operation.rawValue,
+            "parameters": parameters.isEmpty ? nil : parameters,
+            "requestBody": route.body?.isEmpty == true ? nil : body,
+            "responses": responses(route),
+        ]
         return .object(object)
     }
 
-    private static func pathParameter(_ name: String) -> JSON {
-        ["name": .string(name), "in": "path", "required": true, "schema": Schema.string.json]
+    private static func pathParameter(_ name: String) -> JSONObject {
+        ["name": name, "in": "path", "required": true, "schema": Schema.string.json]
     }
 
     private static func schema(of body: [Member]?) -> JSON {
         guard let body else { return Schema.anyObject.json }
-        var schema = Schema.object(body).json.object ?? JSONObject()
+        var schema = Schema.object(body).object
         // Another member is rejected, see ``Call/refuseUnknownMembers()``.
         schema["additionalProperties"] = false
         return .object(schema)
@@ -202,7 +184,7 @@ enum OpenAPIDocument {
 
     /// OpenAPI 3.1 has no way to say that a schema is that of one item of a stream; programs that make clients read it so.
     private static func eventSchema(_ component: Component) -> JSON {
-        var schema = Schema.component(component).json.object ?? JSONObject()
+        var schema = Schema.component(component).object
         schema["description"] = "One event. Any number of them follow each other; data is one line of JSON."
         return .object(schema)
     }

@@ -11,6 +11,16 @@ public enum DirectoryTrust {
             /// It belongs to this uid, which is neither the user's nor root's.
             case foreignOwner(uid: UInt32)
             case writableByOthers
+
+            /// Goes on after the path, without a full stop.
+            package var sentence: String {
+                switch self {
+                case .danglingLink: "is a link whose target does not exist. Remove it"
+                case .foreignOwner(let uid):
+                    "belongs to uid \(uid), neither you (uid \(geteuid())) nor root, who could replace what is in it"
+                case .writableByOthers: "can be written by others, who could replace what is in it"
+                }
+            }
         }
 
         public let path: String

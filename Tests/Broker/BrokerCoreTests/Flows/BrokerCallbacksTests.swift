@@ -107,14 +107,15 @@ import Testing
     ) async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
+        let posted = Reason.stated("The response came by POST.")
         let base = String(callback.prefix { $0 != "?" })
         let form = Array(callback.dropFirst(base.count + 1).utf8)
         let verdict = await house.broker.receive(
-            isPosted ? base : callback, form: isPosted ? form : nil, for: [House.name], refusal: .posted)
-        #expect(verdict == .ignored(.flow(.posted), flow: flow.id))
-        #expect(try await house.broker.flow(flow.id).refusal == .invalidCallback(.flow(.posted)))
+            isPosted ? base : callback, form: isPosted ? form : nil, for: [House.name], refusal: posted)
+        #expect(verdict == .ignored(posted, flow: flow.id))
+        #expect(try await house.broker.flow(flow.id).refusal == .invalidCallback(posted))
         #expect(house.provider.count(.token) == 0)
-        #expect(await house.broker.receive(callback, for: [], refusal: .posted) == .ignored(.flow(.posted)))
+        #expect(await house.broker.receive(callback, for: [], refusal: posted) == .ignored(posted))
         #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
     }
 
@@ -136,6 +137,7 @@ import Testing
     @Test func `a form_post callback is read from its body alone`() async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
+        let posted = Reason.stated("The response came by POST.")
         let base = String(callback.prefix { $0 != "?" })
         let form = Array(callback.dropFirst(base.count + 1).utf8)
         guard case .ignored = await house.broker.receive(callback, form: []) else { throw Unexpected() }

@@ -64,15 +64,15 @@ final class MemoryHosts: Sendable {
             _ name: String, with password: Secret?, _ body: (inout [String: Entry], Entry) throws(HostFailure) -> Value
         ) throws(HostFailure) -> Value {
             let fault = fault(name)
-            guard fault != .notReached else { throw .database(.unreachable(.noConnection)) }
+            guard fault != .notReached else { throw .database(.noConnection) }
             let value = try database.with { entries throws(HostFailure) in
-                guard let entry = entries[role] else { throw .database(.unreachable(.authentication)) }
+                guard let entry = entries[role] else { throw .database(.authentication) }
                 if let wanted = entry.password, wanted != password {
-                    throw .database(.unreachable(password == nil ? .noPassword : .authentication))
+                    throw .database(password == nil ? .noPassword : .authentication)
                 }
                 return try body(&entries, entry)
             }
-            guard fault == .none else { throw .database(.unreachable(.timedOut)) }
+            guard fault == .none else { throw .database(.timedOut) }
             return value
         }
 

@@ -1,3 +1,4 @@
+import RingbackBase
 import SessionVault
 import SharedVault
 import Synchronization
@@ -85,7 +86,9 @@ final class MemoryRows: Sendable {
             fault: @escaping @Sendable (String) -> Fault = { _ in .none }
         ) {
             self.database = database
-            facts = RowFacts(clock: clock)
+            var facts = RowFacts()
+            facts.clock = clock
+            self.facts = facts
             self.host = host
             self.fault = fault
             let (stream, continuation) = AsyncStream.makeStream(of: RowKey?.self)
@@ -95,19 +98,19 @@ final class MemoryRows: Sendable {
 
         private func run<Value>(
             _ name: String, _ body: (inout State, Duration) -> Value
-        ) throws(RowError) -> Value {
+        ) throws(DatabaseReason) -> Value {
             let fault = fault(name)
-            guard fault != .notReached else { throw .unreachable(.noConnection) }
+            guard fault != .notReached else { throw .noConnection }
             let now = database.now()
             let value = database.state.withLock { state in
                 state.log.append("\(host) \(name)")
                 return body(&state, now)
             }
-            guard fault == .none else { throw .unreachable(.timedOut) }
+            guard fault == .none else { throw .timedOut }
             return value
         }
 
-        func read(_ keys: [RowKey]) async throws(RowError) -> [RowKey: SharedRow] {
+        func read(_ keys: [RowKey]) async throws(DatabaseReason) -> [RowKey: SharedRow] {
             let found = try run("read") { state, now in
                 keys.reduce(into: [:]) { $0[$1] = database.shown(state.rows[$1], at: now) }
             }
@@ -117,7 +120,7 @@ final class MemoryRows: Sendable {
 
         func take(
             _ key: RowKey, version: Int64, id: LeaseID, intent: [UInt8], lasting: Duration
-        ) async throws(RowError) -> RowOutcome {
+        ) async throws(DatabaseReason) -> RowOutcome {
             try run("take") { state, now in
                 guard var stored = state.rows[key] else { return .refused(nil) }
                 guard stored.row.version == version, stored.leaseEnd <= now || stored.row.lease == nil else {
@@ -136,7 +139,7 @@ final class MemoryRows: Sendable {
 
         func append(
             _ received: SharedRow.Candidate, to key: RowKey, isFinal: Bool
-        ) async throws(RowError) -> SharedRow {
+        ) async throws(DatabaseReason) -> SharedRow {
             let row = try run("append") { state, now -> SharedRow? in
                 guard var stored = state.rows[key] else { return nil }
                 let (id, parentVersion) = (received.attempt, received.parentVersion)
@@ -163,11 +166,11 @@ final class MemoryRows: Sendable {
                 return database.shown(stored, at: now)
             }
             database.tell(key)
-            guard let row else { throw .refused(.malformed) }
+            guard let row else { throw .malformed }
             return row
         }
 
-        func release(_ key: RowKey, attempt id: LeaseID, ends: Bool) async throws(RowError) {
+        func release(_ key: RowKey, attempt id: LeaseID, ends: Bool) async throws(DatabaseReason) {
             try run(ends ? "settle" : "release") { state, _ in
                 if ends { state.rows[key]?.attempts.removeAll { $0.attempt.id == id } }
                 if state.rows[key]?.row.lease?.id == id { state.rows[key]?.row.lease = nil }
@@ -176,7 +179,7 @@ final class MemoryRows: Sendable {
 
         func put(
             _ sealed: [UInt8], in key: RowKey, version: Int64, lease: LeaseID?, overrides: Bool
-        ) async throws(RowError) -> RowOutcome {
+        ) async throws(DatabaseReason) -> RowOutcome {
             let putting = try run("put") { state, now -> RowOutcome in
                 guard var stored = state.rows[key] else {
                     guard version == 0 else { return .refused(nil) }
@@ -200,7 +203,7 @@ final class MemoryRows: Sendable {
             return putting
         }
 
-        func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(RowError) -> SharedRow {
+        func restore(_ sealed: [UInt8], in key: RowKey, version: Int64) async throws(DatabaseReason) -> SharedRow {
             let row = try run("restore") { state, now -> SharedRow? in
                 var stored = state.rows[key] ?? Stored(row: SharedRow(key: key, version: 0, epoch: 0, sealed: []))
                 if stored.row.version < version {
@@ -211,7 +214,7 @@ final class MemoryRows: Sendable {
                 return database.shown(stored, at: now)
             }
             database.tell(key)
-            guard let row else { throw .refused(.malformed) }
+            guard let row else { throw .malformed }
             return row
         }
     }

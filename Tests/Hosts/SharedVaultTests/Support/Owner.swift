@@ -37,29 +37,29 @@ struct Owner {
     }
 }
 
-func refusal<Value>(_ body: () async throws -> Value) async -> SharingFailure? {
+func refusal<Value>(_ body: () async throws -> Value) async -> HostFailure? {
     do {
         _ = try await body()
         return nil
     } catch {
-        return error as? SharingFailure
+        return error as? HostFailure
     }
 }
 
 extension SharedVault {
     nonisolated func join(
         as name: String?, otherwise usual: String, invitation: Secret?
-    ) async throws(SharingFailure) -> JoinedHost {
+    ) async throws(HostFailure) -> JoinedHost {
         try await Sharing(self).join(as: name, otherwise: usual, invitation: invitation)
     }
-    nonisolated func invite(lasting: Duration) async throws(SharingFailure) -> Invitation {
+    nonisolated func invite(lasting: Duration) async throws(HostFailure) -> Invitation {
         try await Sharing(self).invite(lasting: lasting)
     }
-    nonisolated func share(with code: HostCode) async throws(SharingFailure) -> String {
+    nonisolated func share(with code: HostCode) async throws(HostFailure) -> String {
         try await Sharing(self).share(with: code)
     }
-    nonisolated func list() async throws(SharingFailure) -> [Host] { try await Sharing(self).list() }
-    nonisolated func remove(host: String) async throws(SharingFailure) -> String {
+    nonisolated func list() async throws(HostFailure) -> [Host] { try await Sharing(self).list() }
+    nonisolated func remove(host: String) async throws(HostFailure) -> String {
         try await Sharing(self).remove(host: host)
     }
 }

@@ -1,5 +1,4 @@
 import Glibc
-import KeptFiles
 import RingbackAPI
 import RingbackBase
 import SessionVault
@@ -7,6 +6,7 @@ import Testing
 
 @testable import APIServer
 @testable import BrokerCore
+@testable import KeptFiles
 @testable import OAuthSignIn
 @testable import SupabaseSignIn
 
@@ -21,10 +21,10 @@ import Testing
         arguments: [
             (.anotherPending(work, method: .browser, age: 1), "work is pending: method browser, 1 second old."),
             (.anotherPending(work, method: .browser, age: 7), "7 seconds old."),
-            (.tooManyPending(most: 16), "16 sign-ins are pending"), (.noProofAwaited(.credential), "no passkey."),
-            (.noProofAwaited(.code), "no code."), (.carriesTokens, "implicit flow"),
-        ] as [(FlowReason, String)])
-    func `a flow's reason`(reason: FlowReason, words: String) { #expect(Reason.flow(reason).sentence.contains(words)) }
+            (.noProofAwaited(.credential), "no passkey."), (.noProofAwaited(.code), "no code."),
+            (.carriesTokens, "implicit flow"),
+        ] as [(Reason, String)])
+    func `a flow's reason`(reason: Reason, words: String) { #expect(reason.sentence.contains(words)) }
 
     @Test(
         arguments: [
@@ -99,19 +99,16 @@ import Testing
 
     @Test(
         arguments: [
-            (.notWritten(path: "/run/t", errno: 28), "/run/t cannot be written: No space left on device."),
-            (.left(.ofOtherProgram(path: "/run/t")), "/run/t was written by another program."),
-            (
-                .folderOpenToOthers(path: "/a/t", .init(path: "/a", reason: .writableByOthers)),
-                "/a/t is not kept: /a can be written by others"
-            ),
-            (.folderOpenToOthers(path: "/a/t", .init(path: "/a", reason: .foreignOwner(uid: 4_711))), "uid 4711"),
-            (.folderOpenToOthers(path: "/a/t", .init(path: "/a", reason: .danglingLink)), "/a is a link whose target"),
-            (.tokenIsBound(work), "The token of work is bound to a key"),
-            (.recordNotWritten(.unwritable(.folderNotOpened(path: "/state"))), ": Cannot open /state."),
-        ] as [(FileReason, String)])
-    func `a kept file's reason`(reason: FileReason, words: String) {
-        #expect(Reason.kind(KindFact(reason)).sentence.contains(words))
+            (.writableByOthers, "can be written by others"), (.foreignOwner(uid: 4_711), "belongs to uid 4711"),
+            (.danglingLink, "is a link whose target"),
+        ] as [(DirectoryTrust.Failure.Reason, String)])
+    func `a directory that is not trusted`(reason: DirectoryTrust.Failure.Reason, words: String) {
+        #expect(reason.sentence.hasPrefix(words))
+    }
+
+    @Test func `a kept file that cannot be written`() {
+        let reason = FileReason.not("written", "/run/t", errno: ENOSPC)
+        #expect(reason.sentence == "/run/t cannot be written: No space left on device.")
     }
 
     @Test func `advice follows what it is about`() {

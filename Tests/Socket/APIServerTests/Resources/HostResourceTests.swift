@@ -10,12 +10,12 @@ import Testing
 @testable import SharedVault
 
 private final class FakeHosts: VaultHosts {
-    private let state = Mutex((failure: SharingFailure?.none, asked: [String]()))
+    private let state = Mutex((failure: HostFailure?.none, asked: [String]()))
 
-    func fail(with failure: SharingFailure?) { state.withLock { $0.failure = failure } }
+    func fail(with failure: HostFailure?) { state.withLock { $0.failure = failure } }
     var asked: [String] { state.withLock { $0.asked } }
 
-    private func note(_ what: String) throws(SharingFailure) {
+    private func note(_ what: String) throws(HostFailure) {
         let failure = state.withLock { state in
             state.asked.append(what)
             return state.failure
@@ -23,25 +23,27 @@ private final class FakeHosts: VaultHosts {
         if let failure { throw failure }
     }
 
-    func join(as name: String?, invitation: Secret?) async throws(SharingFailure) -> JoinedHost {
+    func join(as name: String?, invitation: Secret?) async throws(HostFailure) -> JoinedHost {
         try note("join \(name ?? "-") \(invitation?.revealed() ?? "-")")
         let isNew = asked.count { $0.hasPrefix("join") } == 1
         return JoinedHost(
             name: name ?? "machine", owner: "ada", code: HostCode(Secret("7K2QX00000111112222Z")), isNew: isNew)
     }
 
-    func invite(lasting: Duration) async throws(SharingFailure) -> HostInvitation {
+    func invite(lasting: Duration) async throws(HostFailure) -> (invitation: Invitation, store: String) {
         try note("invite \(lasting)")
-        return HostInvitation(
-            role: "ringback_1", password: Secret("canary-invitation"), store: "postgresql://ringback_1@db/ringback")
+        return (
+            Invitation(role: "ringback_1", password: Secret("canary-invitation")),
+            "postgresql://ringback_1@db/ringback"
+        )
     }
 
-    func share(with code: HostCode) async throws(SharingFailure) -> String {
+    func share(with code: HostCode) async throws(HostFailure) -> String {
         try note("share \(code.revealed())")
         return "desktop"
     }
 
-    func list() async throws(SharingFailure) -> [Host] {
+    func list() async throws(HostFailure) -> [Host] {
         try note("list")
         return [
             Host(role: "r1", name: "laptop", isSelf: true, joined: 10, seen: 20, hasKey: true, publicKey: [1]),
@@ -49,7 +51,7 @@ private final class FakeHosts: VaultHosts {
         ]
     }
 
-    func remove(host: String) async throws(SharingFailure) -> String {
+    func remove(host: String) async throws(HostFailure) -> String {
         try note("remove \(host)")
         return "desktop"
     }
@@ -137,14 +139,14 @@ private final class FakeHosts: VaultHosts {
         #expect(answer.code == "validation_failed" && answer["field"] == "code" && !answer.text.contains("7K2QX"))
     }
 
-    private static let failures: [(SharingFailure, Int, String)] = [
+    private static let failures: [(HostFailure, Int, String)] = [
         (.passwordNeeded, 400, "validation_failed"), (.passwordRefused, 401, "invalid_credentials"),
         (.noSuchHost, 404, "not_found"), (.failedCode, 409, "state_conflict"),
         (.ownHost, 409, "state_conflict"),
-        (.hosts(.invitationUsed), 409, "state_conflict"), (.hosts(.tooManyHosts), 409, "state_conflict"),
-        (.hosts(.nameTaken), 409, "state_conflict"), (.hosts(.notJoined), 423, "vault_locked"),
-        (.hosts(.database(.unreachable(.noConnection))), 503, "vault_unreachable"),
-        (.hosts(.cryptography), 409, "state_conflict"), (.vault(.locked(.locked)), 423, "vault_locked"),
+        (.invitationUsed, 409, "state_conflict"), (.tooManyHosts, 409, "state_conflict"),
+        (.nameTaken, 409, "state_conflict"), (.notJoined, 423, "vault_locked"),
+        (.database(.noConnection), 503, "vault_unreachable"),
+        (.cryptography, 409, "state_conflict"), (.vault(.locked(.locked)), 423, "vault_locked"),
     ]
 
     @Test(arguments: failures.indices) func `each failure has its code and a sentence`(index: Int) async throws {

@@ -185,7 +185,7 @@ import Testing
             .refreshFailed(name, .provider(.failing(status: 500, code: "x", message: "why", retryAfter: nil))))
         house.records.note(
             .refreshFailed(name, .refreshRefused(name, host: "h", .answered(code: "y", message: "because"))))
-        house.records.note(.callbackRefused(name, .flow(.codeAndError)))
+        house.records.note(.callbackRefused(name, .codeAndError))
         let failed = try await lines(house)
         #expect(failed.map { $0["provider_code"]?.string } == ["x", "y"])
         #expect(failed.map { $0["provider_message"]?.string } == ["why", "because"])

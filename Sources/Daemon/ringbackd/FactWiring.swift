@@ -4,54 +4,27 @@ import Configuration
 import Desktop
 import DesktopNotices
 import Glibc
+import KeptFiles
 import Logging
+import Records
 import RingbackBase
-import ServiceLifecycle
 import SessionVault
 
-/// Connects the notices with the broker, whose facts they show and which must exist before them, and with the helper,
-/// the only process that reaches the desktop.
-final class Notices: Service, Sendable {
-    private let notices = OnceBox<SignInNotices>()
-
-    /// How long the daemon's end waits for the desktop to remove notices that nobody would react to any more.
-    private static let farewell: Duration = .milliseconds(500)
-
-    func connect(_ broker: Broker, _ consents: ConsentDesk, _ helper: HelperConnection, _ logger: Logger) {
+extension SignInNotices {
+    /// The helper is the only process that reaches the desktop.
+    init(_ broker: Broker, _ consents: ConsentDesk, _ helper: HelperConnection, _ logger: Logger) {
         let words = NoticeWords(
             language: Language(environment: environmentVariables()), now: { BrokerClock.system.wallInstant })
-        notices.set(
-            SignInNotices(
-                desktop: NoticeDesktop(helper, logger), signIns: SignIns(broker), words: words,
-                answerConsent: { consents.answer($0, $1, forSession: $2) }))
+        self.init(
+            desktop: NoticeDesktop(helper, logger), signIns: SignIns(broker), words: words,
+            answerConsent: { consents.answer($0, $1, forSession: $2) })
     }
 
-    @Sendable func note(_ fact: BrokerFact) { notices.value?.note(fact) }
-
-    func configure(_ configuration: DaemonConfiguration) {
-        notices.value?.configure(
+    nonisolated func configure(_ configuration: DaemonConfiguration) {
+        configure(
             isEnabled: configuration.showsNotices,
             accounts: configuration.accounts.compactMap { AccountName($0.name) },
             labels: configuration.accounts.reduce(into: [:]) { $0[$1.name] = $1.label })
-    }
-
-    /// True if a notice shows the result of the callback.
-    @Sendable func tell(_ verdict: CallbackVerdict, of account: AccountName?, message: String?) async -> Bool {
-        await notices.value?.tell(verdict, of: account, message: message) ?? false
-    }
-
-    @Sendable func tellOfRefusal(by server: String, of account: AccountName) {
-        notices.value?.tellOfRefusal(by: server, of: account)
-    }
-
-    func run() async throws {
-        guard let notices = notices.value else { return }
-        await withDiscardingTaskGroup { group in
-            group.addTask { await notices.run() }
-            try? await gracefulShutdown()
-            await notices.leave(atMost: Notices.farewell)
-            group.cancelAll()
-        }
     }
 }
 
@@ -131,5 +104,62 @@ enum SystemBus {
         guard address.hasPrefix(name), !address.contains(";") else { return nil }
         let path = String(address.dropFirst(name.count).prefix { $0 != "," })
         return unsafe access(path, F_OK) == 0 ? nil : path
+    }
+}
+
+extension FileKeeper {
+    convenience init(_ broker: Broker, state: String, _ records: RecordKeeper, _ logger: Logger) {
+        self.init(broker, record: StateFile(directory: state, name: "kept-files.json")) { news in
+            switch news {
+            case .written(let file):
+                records.audit.write(
+                    "token_file_written",
+                    ["account": file.account.rawValue, "path": file.path, "format": file.format.rawValue])
+                logger.info("The file \(file.path) has a new token of \(file.account)")
+            case .trouble(let file, let reason):
+                logger.warning("The file \(file.path) of \(file.account): \(reason.sentence)")
+            case .ended(let file): logger.info("The ttl of \(file.path) is over: the file is removed")
+            case .mended(let file): logger.info("The file \(file.path) of \(file.account) is in order again")
+            }
+        }
+    }
+
+    func configure(_ configuration: DaemonConfiguration) {
+        configure(configuration.keptFiles.compactMap(KeptFile.init))
+    }
+}
+
+extension KeptFile {
+    /// A table `[[file]]`. Nil for a name that the configuration would have refused.
+    init?(_ file: FileConfiguration) {
+        guard let account = AccountName(file.account) else { return nil }
+        self.init(path: file.path, account: account, format: file.format)
+        key = TokenKey(scopes: file.scopes, audience: file.audience)
+        lifetime = file.lifetime.map { .seconds($0) }
+        isDiskAllowed = file.isDiskAllowed
+        if let host = file.host { self.host = host }
+        if let username = file.username { self.username = username }
+        if let variable = file.variable { self.variable = variable }
+    }
+}
+
+extension ConsentDesk {
+    func configure(_ configuration: DaemonConfiguration) {
+        let rules = configuration.accounts.compactMap { account in
+            AccountName(account.name).map { name in
+                (
+                    name,
+                    Rule(configuration.consent(of: account), programs: Set(account.programs.map(ConsentDesk.resolved)))
+                )
+            }
+        }
+        configure(Dictionary(rules) { first, _ in first })
+    }
+
+    /// The path without links, as the kernel names an executable. One that does not exist stays as it is.
+    private static func resolved(_ program: String) -> String {
+        guard program.hasPrefix("/"), let found = unsafe realpath(program, nil) else { return program }
+        defer { unsafe free(found) }
+        return unsafe String(cString: found)
     }
 }
