@@ -41,11 +41,6 @@ public struct Bridge: Sendable {
         case replay
     }
 
-    struct Later: Sendable {
-        var at: Duration
-        var outgoing: OutgoingRequest
-    }
-
     /// The longest wait for a sign-in before `initialize` gets an error, in seconds.
     public static let signInWait = 8
     /// Attempts in a row that bring nothing.
@@ -61,7 +56,8 @@ public struct Bridge: Sendable {
     /// Why every request gets an error: there is no server behind this bridge.
     private var refusal: (RelayRefusal, command: ShownCommand?)?
     var attempts: [Int: Attempt] = [:]
-    var later: [Later] = []
+    /// What is sent when its time has come.
+    var later: [(at: Duration, outgoing: OutgoingRequest)] = []
     var held: [OutgoingRequest] = []
     var gate: Gate?
     var actions: [Action] = []
@@ -210,7 +206,7 @@ public struct Bridge: Sendable {
     }
 
     mutating func launch(_ outgoing: OutgoingRequest, after pause: Duration) {
-        later.append(Later(at: now + pause, outgoing: outgoing))
+        later.append((now + pause, outgoing))
     }
 
     /// Messages that waited are sent, in their order, until one of them is waited for again.

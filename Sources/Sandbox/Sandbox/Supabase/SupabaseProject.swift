@@ -257,12 +257,7 @@ struct SupabaseSettings: Equatable {
 }
 
 struct SupabaseLimits {
-    private struct Bucket {
-        var tokens: Double
-        var at: Int
-    }
-
-    private var buckets: [String: Bucket] = [:]
+    private var buckets: [String: (tokens: Double, at: Int)] = [:]
 
     mutating func throttle(_ call: SupabaseCall) throws {
         guard let limit = call.settings.requestLimit else { return }
@@ -275,7 +270,7 @@ struct SupabaseLimits {
 
     /// Takes a token from a bucket that is filled up within so many seconds; false if there is none.
     mutating func take(_ name: String, limit: Int, seconds: Int, at now: Int) -> Bool {
-        var bucket = buckets[name] ?? Bucket(tokens: Double(limit), at: now)
+        var bucket = buckets[name] ?? (Double(limit), now)
         let gained = Double(now - bucket.at) * Double(limit) / Double(seconds)
         bucket.tokens = min(Double(limit), bucket.tokens + gained)
         bucket.at = now

@@ -75,17 +75,7 @@ struct SupabaseSessions {
 /// What a presented refresh token is: the current one, one replaced just now or long ago, one never issued.
 extension SupabaseSessions {
     /// The session that a refresh token belongs to, and the token to issue.
-    struct Refresh {
-        let sessionID: String
-        let token: String
-        let fields: [(String, String)]
-
-        init(_ session: SupabaseSession, _ fields: [(String, String)], token: String? = nil) {
-            sessionID = session.id
-            self.token = token ?? session.currentToken
-            self.fields = fields
-        }
-    }
+    typealias Refresh = (sessionID: String, token: String, fields: [(String, String)])
 
     private static let rotated = [("sb-auth-refresh-token-rotated", "true")]
 
@@ -124,7 +114,7 @@ extension SupabaseSessions {
         if row.isRevoked {
             // A client that lost the last response presents the active token's parent. It gets the active token again.
             if let active = session.activeRow, active.parent == token {
-                return Refresh(session, [("sb-auth-refresh-token-reuse", "true")], token: active.token)
+                return (session.id, active.token, [("sb-auth-refresh-token-reuse", "true")])
             }
             guard now - row.updatedAt <= settings.reuseInterval else {
                 if settings.rotates { byID[sessionID]?.revokeFamily(at: now) }
@@ -136,7 +126,7 @@ extension SupabaseSessions {
         session.refreshedAt = now
         if rowOwners.count > 200_000 { rowOwners = rowOwners.filter { byID[$0.value] != nil } }
         store(session)
-        return Refresh(session, Self.rotated)
+        return (session.id, session.currentToken, Self.rotated)
     }
 
     /// The second kind: a counter for each session.
@@ -162,12 +152,12 @@ extension SupabaseSessions {
                 ("sb-auth-refresh-token-reuse", "true"),
                 ("sb-auth-refresh-token-reuse-cause", causes.joined(separator: ",")),
             ]
-            return Refresh(session, fields)
+            return (session.id, session.currentToken, fields)
         }
         session.counter += 1
         session.refreshedAt = now
         byID[session.id] = session
-        return Refresh(session, Self.rotated)
+        return (session.id, session.currentToken, Self.rotated)
     }
 
     /// The limits of a session are checked only here.
