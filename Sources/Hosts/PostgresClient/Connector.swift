@@ -239,6 +239,8 @@ extension DatabaseReason {
 }
 
 public indirect enum PostgresPassword: Sendable {
+    /// There is none: the server trusts the user of a Unix socket, or asks for nothing.
+    case none
     /// From `.pgpass`, by libpq's own rules: the file that the URL names, else `~/.pgpass`.
     case passwordFile
     /// Asked for each time when a connection is made. Nil is the same as no password.
@@ -252,15 +254,15 @@ public indirect enum PostgresPassword: Sendable {
     var mayUsePasswordFile: Bool {
         switch self {
         case .passwordFile: true
-        case .given: false
+        case .none, .given: false
         case .first(_, let other): other.mayUsePasswordFile
         }
     }
 
-    /// The password that libpq is given; nil if it finds it itself. Throws `noPassword`.
+    /// The password that libpq is given; nil if it is to have none, or finds it itself. Throws `noPassword`.
     func value() throws(DatabaseReason) -> Secret? {
         switch self {
-        case .passwordFile: return nil
+        case .none, .passwordFile: return nil
         case .given(let ask):
             guard let secret = ask() else { throw .noPassword }
             return secret

@@ -137,7 +137,6 @@ import Testing
     @Test func `a form_post callback is read from its body alone`() async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
-        let posted = Reason.stated("The response came by POST.")
         let base = String(callback.prefix { $0 != "?" })
         let form = Array(callback.dropFirst(base.count + 1).utf8)
         guard case .ignored = await house.broker.receive(callback, form: []) else { throw Unexpected() }
