@@ -58,37 +58,46 @@ struct Setup: ParsableCommand {
         return try setup.removal(for: account == nil ? nil : origins(), account: account)
     }
 
-    private typealias Removal = () throws(RingbackError) -> SetupPlan
+    /// Something that was written and can be removed.
+    private enum Written {
+        case tool(any ToolSetup)
+        case server(AIToolFile, AIToolFile.Server)
+        case schemes(SchemeRegistry)
 
-    /// What was written and can be removed: a plan for each, which is made anew by each call.
-    private static func removals() throws(RingbackError) -> [Removal] {
-        var all: [Removal] = []
-        for tool in ToolName.allCases {
-            let setup = try tool.setup()
-            guard setup.isInstalled || !setup.needsProgramToUndo else { continue }
-            all.append { () throws(RingbackError) in try setup.removal(for: nil, account: nil) }
+        static func all() throws(RingbackError) -> [Written] {
+            var all: [Written] = []
+            for tool in ToolName.allCases {
+                let setup = try tool.setup()
+                if setup.isInstalled || !setup.needsProgramToUndo { all.append(.tool(setup)) }
+            }
+            for tool in AITool.allCases {
+                let file = try AIToolFile(tool)
+                let servers = (try? file.servers(try Files.contents(of: file.path))) ?? []
+                all += servers.map { .server(file, $0) }
+            }
+            return all + [.schemes(try SchemeDesktop().registry)]
         }
-        for tool in AITool.allCases {
-            let file = try AIToolFile(tool)
-            for server in (try? file.servers(try Files.contents(of: file.path))) ?? [] {
-                all.append { () throws(RingbackError) in try file.removal(of: server) }
+
+        func removal() throws(RingbackError) -> SetupPlan {
+            switch self {
+            case .tool(let setup): return try setup.removal(for: nil, account: nil)
+            case .server(let file, let server): return try file.removal(of: server)
+            case .schemes(let registry):
+                return SetupPlan(steps: registry.registered.map { .unregister(registry, $0.scheme) })
             }
         }
-        let registry = try SchemeDesktop().registry
-        all.append { SetupPlan(steps: registry.registered.map { .unregister(registry, $0.scheme) }) }
-        return all
     }
 
     private func undoAll() throws(RingbackError) {
         try change.checkHome()
-        var (all, usable) = (SetupPlan(), [Removal]())
-        for removal in try Setup.removals() {
+        var (all, usable) = (SetupPlan(), [Written]())
+        for written in try Written.all() {
             // A tool whose configuration cannot be read does not keep the others.
             do throws(RingbackError) {
-                let plan = try removal()
-                all.steps += plan.steps
-                all.notes += plan.notes
-                usable.append(removal)
+                let removal = try written.removal()
+                all.steps += removal.steps
+                all.notes += removal.notes
+                usable.append(written)
             } catch {
                 all.notes.append(error.detail)
             }
@@ -101,9 +110,9 @@ struct Setup: ParsableCommand {
         if !change.yes { try SetupPlan.confirm(change, ["ringback", "setup", "--undo"]) }
         // Each is made anew: two servers may stand in one file.
         var failure: RingbackError?
-        for removal in usable {
+        for written in usable {
             do throws(RingbackError) {
-                try removal().perform(change)
+                try written.removal().perform(change)
             } catch {
                 failure = failure ?? error
             }
