@@ -41,7 +41,7 @@ let package = Package(
         library("DeepLinks", ["RingbackBase"]),
         library("SchemeRegistration", ["RingbackBase"]),
         library("SignInPage", ["Cryptography", "RingbackBase"]),
-        library("Terminal"),
+        library("Terminal", ["RingbackBase"]),
         library("MCPBridge", ["RingbackClient", "RingbackBase", "Terminal"]),
         library("Adapters", ["RingbackBase"]),
         // Only the record: what writes the files needs the whole broker.
@@ -49,7 +49,7 @@ let package = Package(
         library("PostgresClient", ["CPostgres", "CLinux", "RingbackBase"]),
         library("SharedVault", ["SessionVault", "Cryptography", "RingbackBase"]),
         // Without the statements.
-        library("RowDatabase", ["SharedVault", "PostgresClient", "SessionVault"]),
+        library("RowDatabase", ["SharedVault", "PostgresClient", "RingbackBase"]),
         library(
             "FuzzLaws",
             [

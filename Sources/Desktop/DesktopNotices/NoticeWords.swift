@@ -149,7 +149,7 @@ public struct NoticeWords: Sendable {
             return (
                 either(
                     "The sign-in page of \(name) could not be opened", "Не удалось открыть страницу входа в \(name)"),
-                run("ringback login \(account)")
+                run(ShownCommand("ringback login \(account)"))
             )
         case .linkUnusable:
             return (

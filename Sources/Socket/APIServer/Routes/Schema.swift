@@ -159,12 +159,14 @@ enum OpenAPIDocument {
 
     private static func operation(_ route: Route) -> JSON {
         let parameters = route.endpoint.parameters.map(pathParameter) + route.query.map(\.queryParameter)
-        let body: JSON = ["content": ["application/json": ["schema": schema(of: route.body)]]]
+        // Not in the literal: there `nil` beside a JSON is `null`.
+        let body: JSON? =
+            route.body?.isEmpty == true ? nil : ["content": ["application/json": ["schema": schema(of: route.body)]]]
         let object: JSONObject = [
             "operationId": route.endpoint.rawValue, "summary": route.summary,
             "x-ringback-operation": route.endpoint.operation.rawValue,
             "parameters": parameters.isEmpty ? nil : parameters,
-            "requestBody": route.body?.isEmpty == true ? nil : body,
+            "requestBody": body,
             "responses": responses(route),
         ]
         return .object(object)
