@@ -159,7 +159,9 @@ enum OpenAPIDocument {
 
     private static func operation(_ route: Route) -> JSON {
         let parameters = route.endpoint.parameters.map(pathParameter) + route.query.map(\.queryParameter)
-        let body: JSON = ["content": ["application/json": ["schema": schema(of: route.body)]]]
+        let media: JSONObject = ["schema": schema(of: route.body)]
+        // No JSON: a nil beside it would be null, which is not left out.
+        let body: JSONObject = ["content": ["application/json": .object(media)] as JSON]
         let object: JSONObject = [
             "operationId": route.endpoint.rawValue, "summary": route.summary,
             "x-ringback-operation": route.endpoint.operation.rawValue,
