@@ -4,7 +4,10 @@
 #include "CLinux.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -91,10 +94,40 @@ int clinux_start_apart(const char *path, char *const arguments[], char *const en
     return result;
 }
 
+// As execvpe(3), which would give a file of an unknown format to /bin/sh. Returns if it fails.
+static void seek(const char *name, const char *places, char *const arguments[], char *const environment[]) {
+    size_t size = strlen(name) + 1;
+    if (size == 1 || size > PATH_MAX || strchr(name, '/') != NULL) {
+        execve(name, arguments, environment);
+        return;
+    }
+    int code = ENOENT;
+    for (const char *end;; places = end + 1) {
+        end = strchrnul(places, ':');
+        size_t length = (size_t)(end - places);
+        char path[PATH_MAX];
+        if (length + 1 + size <= sizeof path) {
+            memcpy(path, places, length);
+            path[length] = '/';
+            // An empty place is the working directory.
+            memcpy(path + length + (length > 0), name, size);
+            execve(path, arguments, environment);
+            switch (errno) {
+            case EACCES: code = EACCES; break;
+            case ENOENT: case ENOTDIR: case ESTALE: case ENODEV: case ETIMEDOUT: break;
+            default: return;
+            }
+        }
+        if (*end == 0) break;
+    }
+    errno = code;
+}
+
 int clinux_start_beside(pid_t *child, const char *name, char *const arguments[], char *const environment[],
                         const sigset_t *mask) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+    const char *places = getenv("PATH");
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -105,7 +138,7 @@ int clinux_start_beside(pid_t *child, const char *name, char *const arguments[],
         for (int number = 1; number < NSIG; number++)
             if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN) sigaction(number, &usual, NULL);
         sigprocmask(SIG_SETMASK, mask, NULL);
-        execvpe(name, arguments, environment);
+        seek(name, places == NULL ? "/bin:/usr/bin" : places, arguments, environment);
         int code = errno;
         (void)!write(ends[1], &code, sizeof code);
         _exit(127);

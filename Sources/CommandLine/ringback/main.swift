@@ -9,6 +9,8 @@ StandardStreams.openClosedOnes()
 // Scripts may read an access token a hundred times a minute. Its common forms are recognised by hand; the general
 // parser, which uses reflection, handles everything else.
 if let options = HotToken.recognize(CommandLine.arguments.dropFirst()) { exit(TokenVerb.run(options)) }
+// A caller may ignore it. Then the end of no child could be waited for (waitpid(2)).
+signal(SIGCHLD, SIG_DFL)
 if let status = RunInside.run(CommandLine.arguments) { exit(status) }
 if let status = AdapterProgram.run(CommandLine.arguments) { exit(status) }
 let arguments = AdapterProgram.arguments(CommandLine.arguments)

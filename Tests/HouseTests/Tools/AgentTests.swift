@@ -64,15 +64,27 @@ import Testing
 
     @Test func `agent ends with the command's status`() async throws {
         try await play { stage, environment in
+            // Of no known format, as a program for another processor is: /bin/sh must not get it.
+            let other = "\(stage.directory)/other"
+            try stage.write("echo run\n", to: other)
+            #expect(unsafe chmod(other, 0o700) == 0)
             let expected: [([String], Int32)] = [
                 (["true"], 0), (["false"], 1), (["sh", "-c", "kill -TERM $$"], 143), (["/none/at/all"], 127),
-                (["/etc"], 126),
+                (["/etc"], 126), (["none-in-path"], 127), ([""], 64), ([other], 126),
             ]
             for (command, status) in expected {
                 let ended = try await agent(stage, environment, ["--"] + command).end()
                 #expect(ended.status == status, "\(command): \(ended)")
                 #expect(leftovers(stage) == [])
             }
+        }
+    }
+
+    @Test func `agent notices its command's end though its caller ignores SIGCHLD`() async throws {
+        try await play { stage, environment in
+            let script = "trap '' CHLD; exec ringback agent --config \(stage.configuration) -- sh -c 'exit 3'"
+            try await Program("/bin/bash", ["-c", script], environment: environment).end().expect(3)
+            #expect(leftovers(stage) == [])
         }
     }
 
