@@ -108,6 +108,8 @@ class Walk:
         system.until("the sandbox", lambda: system.run("curl", "-sf", "http://127.0.0.1:8123/").returncode == 0)
         self.add_and_log_in(system.run)
         self.expect_token("after the sign-in")
+        confinement = self.daemon_of(system.run)["confinement"]
+        self.expect(confinement == {"seccomp": True}, "the daemon's own filter is in force under the unit's", confinement)
         print(f"from dpkg -i to the first token: {time.monotonic() - self.began:.1f} s", flush=True)
 
     def as_root(self):
