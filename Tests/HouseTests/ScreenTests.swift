@@ -162,6 +162,16 @@ import Testing
         }
     }
 
+    @Test func `the lines of the demo fit`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let demo = try start(stage, ["demo"])
+            try await demo.shows("everything was removed again.")
+            let ended = try await demo.end()
+            let long = ended.text.split(whereSeparator: \.isNewline).filter { $0.count > 80 }
+            #expect(ended.status == 0 && long.isEmpty, "\(ended)")
+        }
+    }
+
     @Test func `the audit log has program and details below each entry`() async throws {
         try await Stage.playSignedIn { stage in
             _ = try await stage.token()
