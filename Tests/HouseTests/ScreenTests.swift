@@ -162,6 +162,19 @@ import Testing
         }
     }
 
+    @Test func `a question is wrapped`() async throws {
+        try await Stage.play { stage in
+            try await stage.ringback(
+                "account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo", status: 0)
+            let remove = try start(stage, ["account", "remove", "play"])
+            try await remove.shows("[y/N] ")
+            let lines = remove.text.split(whereSeparator: \.isNewline)
+            #expect(lines.count > 1 && lines.allSatisfy { $0.count <= 80 || $0.contains("/") }, "\(remove.text)")
+            remove.send(SIGINT)
+            #expect(try await remove.end().status != 0)
+        }
+    }
+
     @Test func `the lines of the demo fit`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let demo = try start(stage, ["demo"])
