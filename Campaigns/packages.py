@@ -177,6 +177,8 @@ class Walk:
         stop = "systemctl --user stop ringback.socket ringback.service"
         self.expect(done.stdout.count(stop) == 1 and "kill " not in done.stdout and "setup --undo" in done.stdout,
                     "how to stop it with its socket, and what setup left", done)
+        said = [line for line in done.stdout.replace(NAME, "ada").splitlines() if not line.startswith(DPKG)]
+        self.expect(all(len(line) <= 80 for line in said), "on lines of 80 columns", said)
         for path in ["/usr/bin/ringback", "/usr/bin/ringbackd", "/usr/lib/systemd/user/ringback.socket"]:
             self.expect(not os.path.exists(self.system.path(path)), f"{path} is gone")
         self.system.systemctl("stop", SOCKET, SERVICE)
