@@ -108,6 +108,8 @@ class Walk:
         system.until("the sandbox", lambda: system.run("curl", "-sf", "http://127.0.0.1:8123/").returncode == 0)
         self.add_and_log_in(system.run)
         self.expect_token("after the sign-in")
+        confinement = self.daemon_of(system.run)["confinement"]
+        self.expect(confinement == {"seccomp": True}, "the daemon's own filter is in force under the unit's", confinement)
         print(f"from dpkg -i to the first token: {time.monotonic() - self.began:.1f} s", flush=True)
 
     def as_root(self):
@@ -175,6 +177,8 @@ class Walk:
         stop = "systemctl --user stop ringback.socket ringback.service"
         self.expect(done.stdout.count(stop) == 1 and "kill " not in done.stdout and "setup --undo" in done.stdout,
                     "how to stop it with its socket, and what setup left", done)
+        said = [line for line in done.stdout.replace(NAME, "ada").splitlines() if not line.startswith(DPKG)]
+        self.expect(all(len(line) <= 80 for line in said), "on lines of 80 columns", said)
         for path in ["/usr/bin/ringback", "/usr/bin/ringbackd", "/usr/lib/systemd/user/ringback.socket"]:
             self.expect(not os.path.exists(self.system.path(path)), f"{path} is gone")
         self.system.systemctl("stop", SOCKET, SERVICE)

@@ -103,7 +103,8 @@ class Claims:
         return self.held["keyring"] == "_ses" and self.free["keyring"].startswith("_uid_ses")
 
     def SystemCallFilter(self):
-        return self.held["traceme"] != "ok" and self.free["traceme"] == "ok"
+        own = self.held["landlock"] == self.free["landlock"]
+        return own and self.held["traceme"] != "ok" and self.free["traceme"] == "ok"
 
     def SystemCallArchitectures(self):
         if self.free["foreign_code"] != "status 42":
@@ -126,7 +127,9 @@ class Claims:
 
     def of_the_daemon(self):
         """The daemon itself, as the kernel shows it."""
-        self.manager.run("ringback", "status")
+        status = self.manager.run("ringback", "status", "--json").stdout
+        confinement = json.loads(status)["confinement"]
+        self.report.note(confinement == {"seccomp": True}, "the daemon's own filter is in force under the unit's", confinement)
         pid = self.manager.show("ringback.service", "MainPID")
         status = self.manager.run("cat", f"/proc/{pid}/status").stdout
         facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)

@@ -151,6 +151,8 @@ def main():
         "no_new_privileges": status["NoNewPrivs"],
         # Of @debug; anybody may ask to be traced.
         "traceme": apart(lambda: answer(libc.ptrace(0, 0, 0, 0))),
+        # The version of Landlock. It and its calls have these numbers on every processor.
+        "landlock": answer(libc.syscall(444, None, 0, 1)),
         "families": {name: family(name) for name in families if hasattr(socket, name)},
         "user_namespace": apart(lambda: answer(libc.unshare(CLONE_NEWUSER))),
         "network_namespace": apart(lambda: answer(libc.unshare(CLONE_NEWUSER | CLONE_NEWNET))),

@@ -156,6 +156,12 @@ export class Ringback {
     let flow = await this.beginSignIn(fields);
     if (flow.status === undefined) return this.session();
     if (flow.status === "pending") await begin(this, flow);
+    const { authorization_url: address, open_url: start } = flow;
+    if (start && flow.status === "pending") flow = await this.flow(flow, { wait: 5 });
+    // A browser without a display ends after it was started.
+    if (flow.status === "pending" && flow.open_urls?.every(({ status }) => status === "unused")) {
+      console.error("The page has not been opened yet. Open:", address ?? start);
+    }
     while (flow.status === "pending") flow = await this.flow(flow, { wait: 30 });
     ended(flow);
     return this.session();

@@ -162,6 +162,29 @@ import Testing
         }
     }
 
+    @Test func `a question is wrapped`() async throws {
+        try await Stage.play { stage in
+            try await stage.ringback(
+                "account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id", "ringback-demo", status: 0)
+            let remove = try start(stage, ["account", "remove", "play"])
+            try await remove.shows("[y/N] ")
+            let lines = remove.text.split(whereSeparator: \.isNewline)
+            #expect(lines.count > 1 && lines.allSatisfy { $0.count <= 80 || $0.contains("/") }, "\(remove.text)")
+            remove.send(SIGINT)
+            #expect(try await remove.end().status != 0)
+        }
+    }
+
+    @Test func `the lines of the demo fit`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let demo = try start(stage, ["demo"])
+            try await demo.shows("everything was removed again.")
+            let ended = try await demo.end()
+            let long = ended.text.split(whereSeparator: \.isNewline).filter { $0.count > 80 }
+            #expect(ended.status == 0 && long.isEmpty, "\(ended)")
+        }
+    }
+
     @Test func `the audit log has program and details below each entry`() async throws {
         try await Stage.playSignedIn { stage in
             _ = try await stage.token()

@@ -99,6 +99,19 @@ class BrokerTests(unittest.TestCase):
         # The address to open names the daemon; the one to show is the provider's.
         self.assertTrue(line.startswith(f"Open: {STAGE.issuer}/"), line)
 
+    def test_a_page_that_the_browser_does_not_fetch_is_shown(self):
+        shown = []
+
+        def show(line):
+            shown.append(line)
+            browser(line.split()[-1])
+        with patch("ringback.operations.PATIENCE", 0):
+            # As a browser that ends after its start because it has no display.
+            self.broker.sign_in("work", open=lambda url: True, show=show)
+            self.broker.sign_in("work", open=browser, show=shown.append)
+        [line] = shown
+        self.assertTrue(line.startswith(f"The page has not been opened yet. Open: {STAGE.issuer}/"), line)
+
     def test_a_device_code_is_shown(self):
         shown = []
 

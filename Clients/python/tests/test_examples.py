@@ -6,11 +6,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 from importlib.util import find_spec
 
 sys.path[:0] = [os.path.join(os.path.dirname(__file__), "../src"), os.path.dirname(__file__)]
-from stage import APP, ROOT, WORK, Stage  # noqa: E402
+from stage import APP, ROOT, WORK, Stage, browser  # noqa: E402
 
 from ringback import Broker  # noqa: E402
 
@@ -45,8 +46,8 @@ class ExampleTests(unittest.TestCase):
     def setUp(self):
         Broker(STAGE.socket).sign_out("app")
 
-    def start(self, words):
-        child = subprocess.Popen(words, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    def start(self, words, **variables):
+        child = subprocess.Popen(words, env=environment() | variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True)
         self.addCleanup(child.kill)
         return child
@@ -75,6 +76,19 @@ class ExampleTests(unittest.TestCase):
                 self.assertRegex(file.readlines()[-1], r"^http://127.0.0.1:\d+/start/\S+$")
             self.assertEqual(self.run_to_the_end([*app, "sign-out"]), (["nobody is signed in"], ""))
         self.for_each("profile", run)
+
+    def test_a_page_that_the_browser_does_not_fetch_is_shown(self):
+        """By the module for node; the Python package has its own test."""
+        if shutil.which("node") is None:
+            self.skipTest("node is not installed")
+        with tempfile.TemporaryDirectory() as place:
+            os.symlink("/bin/true", os.path.join(place, "xdg-open"))
+            path = os.path.join(ROOT, "Examples/node/profile.mjs")
+            app = self.start(["node", path, "app", "sign-in", "github"], PATH=f"{place}:{os.environ['PATH']}")
+            line = app.stderr.readline()
+            self.assertRegex(line, r"^The page has not been opened yet. Open: http://\S+$")
+            browser(line.split()[-1])
+            self.assertTrue(app.communicate(timeout=60)[0].startswith("signed in: alice@example.org\n"))
 
     def test_sign_in_by_a_code_on_the_phone(self):
         # A number gets one message a minute.

@@ -39,7 +39,8 @@ public struct TerminalKeys {
 public enum Prompt {
     /// Asks on standard error. At the end of the input the line is ended, so that what follows is on a line of its own.
     public static func confirm(_ question: String) -> Bool {
-        _ = Console.write(question + " [y/N] ", to: .errors)
+        _ = Console.write(
+            TextWrap.wrapped(question + " [y/N]", columns: Console.Stream.errors.columns) + " ", to: .errors)
         guard let answer = readLine(strippingNewline: true) else {
             _ = Console.write("\n", to: .errors)
             return false

@@ -83,7 +83,7 @@ public struct Account: Sendable, Equatable {
     public var name: String
     /// A preset's name, `supabase`, `oidc` or `oauth2`.
     public var provider: String
-    /// The host of the issuer or of the endpoints, with an unusual port.
+    /// The host of the issuer, of the endpoints or of the MCP server, with an unusual port.
     public var providerHost: String?
     public var state: State
     /// True for the one account that commands use if they name none: `default` in the configuration.

@@ -52,6 +52,10 @@ private let hasAnalyzer = unsafe access(analyzer, X_OK) == 0
         for name in ["ExecReload", "WatchdogSec", "NoNewPrivileges", "SystemCallFilter", "MemoryDenyWriteExecute"] {
             #expect(names.contains(name), "\(name)")
         }
+        // The daemon's own filter and the Landlock domain of its relays are set by these.
+        let calls = text.first { $0.hasPrefix("SystemCallFilter=") }?.dropFirst(17).split(separator: " ") ?? []
+        let own = ["create_ruleset", "add_rule", "restrict_self"].map { "landlock_" + $0 } + ["seccomp"]
+        #expect(own.allSatisfy { calls.contains(Substring($0)) }, "\(calls)")
         #expect(text.contains("Type=notify"))
         let socket = try Document(path: "systemd/ringback.socket").lines
         #expect(socket.contains("SocketMode=0600") && socket.contains("DirectoryMode=0700"))

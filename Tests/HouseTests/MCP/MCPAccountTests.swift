@@ -19,6 +19,9 @@ import Testing
             #expect(!added.out.contains("Register at the provider"))
             #expect(
                 FileTree.text(of: "\(stage.dropIns)/linear.toml")?.contains("mcp = \"\(server.url)\"") == true)
+            let account = try await stage.api("GET", "/v1/accounts/linear")
+            let host = account["provider_host"]?.string ?? "no host"
+            #expect(server.url.hasPrefix("http://\(host)/"), "\(account)")
             // Adding it registers nothing.
             #expect(try await requests(stage, "registration").isEmpty)
             try await stage.signIn("linear")

@@ -35,6 +35,10 @@ import Testing
             #expect(first.status == 0 && first.err.hasSuffix(next), "\(first)")
             let mail = try await stage.ringback("origin", "add", "imaps://mail.example.org", "--account", "work")
             #expect(mail.status == 0 && !mail.err.contains(next), "\(mail)")
+            let cluster = try await stage.ringback(
+                "origin", "add", "https://k8s.example.org", "--account", "work", "--kind", "id_token")
+            #expect(cluster.status == 0 && !cluster.err.contains(next), "\(cluster)")
+            try await stage.ringback("origin", "remove", "https://k8s.example.org", status: 0)
             try await stage.ringback("setup", "git", "--yes", status: 0)
             try await stage.ringback("origin", "remove", "https://git.example.org/", status: 0)
             let second = try await stage.ringback("origin", "add", "https://git.example.org", "--account", "home")

@@ -49,25 +49,28 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false])
+    @Test(arguments: [
+        ("null", "null", "~/.kube/config", "apiVersion: v1"),
+        ("null", #"[{"name":"k","context":{"cluster":"k","user":"ada"}}]"#, "in place of", "users:"),
+        (#"[{"name":"ada","user":{}}]"#, "null", "below “users:”", "- name: ringback-work"),
+    ])
     func `a kubectl that cannot write the plugin gets the lines to add, which are not wrapped`(
-        isNew: Bool
+        users: String, contexts: String, place: String, first: String
     ) async throws {
         try await Stage.play(Self.origins(("https://k8s.example.org:6443/*", "work")), startsDaemon: false) { stage in
-            let users = isNew ? "null" : #"[{"name":"ada","user":{}}]"#
             try stage.write(
                 """
                 #!/bin/sh
                 case "$*" in
                 *--help) echo ' --exec-command' ;;
-                *json) echo '{"users":\(users),"contexts":null,"clusters":null}' ;;
+                *json) echo '{"users":\(users),"contexts":\(contexts),"clusters":null}' ;;
                 esac
 
                 """, to: "\(stage.directory)/bin/kubectl", mode: 0o700)
             let refused = try await setUp(stage, "kubectl", "--account", "work", "--yes")
-                .expect(1, says: "Nothing was changed.", isNew ? "~/.kube/config" : "below “users:”")
+                .expect(1, says: "Nothing was changed.", place)
             let lines = refused.err.split(separator: "\n").prefix { $0.hasPrefix("  ") }.map { String($0.dropFirst(2)) }
-            #expect(lines.first == (isNew ? "apiVersion: v1" : "- name: ringback-work"), "\(refused)")
+            #expect(lines.first == first, "\(refused)")
             #expect(lines.contains("      args: ['kubectl-credential', '--account=work']"), "\(refused)")
             #expect(lines.last == "      provideClusterInfo: true", "\(refused)")
         }

@@ -21,6 +21,8 @@ from .twins import Steps, route, steps, stream
 ACCOUNT = "/v1/accounts/{account}"
 Open = bool | Callable[[str], object]
 Show = Callable[[str], object]
+# How many seconds a browser has to open a page before the address is shown as well.
+PATIENCE = 5
 
 
 def on_stderr(text: str) -> None:
@@ -360,8 +362,8 @@ def _bring_on(flow: Flow, open: Open, show: Show) -> Steps[Flow]:
             show(f"The page shows the words: {flow['words']}")
         if "user_code" in flow:
             show(f"Open: {flow['verification_uri']} and enter: {flow['user_code']}")
-        else:
-            yield from _opened(flow, open, show)
+        elif (yield from _opened(flow, open, show)):
+            yield from _watched(flow, show)
         found = yield from _waited(flow)
     except GeneratorExit:
         raise
@@ -372,16 +374,25 @@ def _bring_on(flow: Flow, open: Open, show: Show) -> Steps[Flow]:
     return _ended(found)
 
 
-def _opened(flow: Flow, open: Open, show: Show) -> Steps[None]:
-    """A program is started with `open_url` alone: every user of the machine can read its arguments, and that address works
-    once. The other one is to be shown. A page of Ringback itself has no other address."""
+def _watched(flow: Flow, show: Show) -> Steps[None]:
+    """Shows the address if the browser has not asked for it in time. One without a display ends after it was started."""
+    found: Flow = yield Operations.flow.call(flow, wait=PATIENCE)
+    addresses = found.get("open_urls", [])
+    if found["status"] == "pending" and addresses and all(each["status"] == "unused" for each in addresses):
+        show(f"The page has not been opened yet. Open: {flow.get('authorization_url') or flow['open_url']}")
+
+
+def _opened(flow: Flow, open: Open, show: Show) -> Steps[bool]:
+    """True if a program was started. It gets `open_url` alone: every user of the machine can read its arguments, and that
+    address works once. The other one is to be shown. A page of Ringback itself has no other address."""
     if "open_url" in flow and (yield from _started(flow, open)):
-        return
+        return True
     shown = flow.get("authorization_url") or flow.get("open_url")
     if shown is None:
         problem: Any = flow.get("open_url_error") or {"code": "method_unsupported", "title": "There is no page to open."}
         raise RingbackError(int(problem.get("status", 409)), problem)
     show(f"Open: {shown}")
+    return False
 
 
 def _started(flow: Flow, open: Open) -> Steps[bool]:

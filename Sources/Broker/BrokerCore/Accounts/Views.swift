@@ -30,7 +30,7 @@ public struct AccountView: Sendable {
     public let endsAt: WallInstant?
     /// False for a session without a refresh token.
     public let isRefreshable: Bool
-    /// The host of the issuer or of the endpoints, with an unusual port; nil if there is none.
+    /// The host of the issuer, of the endpoints or of the MCP server, with an unusual port; nil if there is none.
     public let providerHost: String?
     /// The part of the session's attachment that callers may see.
     public let shown: SessionAttachment?

@@ -134,10 +134,12 @@ extension Account {
     public var issuer: String? { kind.issuer(of: self) }
     var renewalAdvice: Reason? { kind.renewalAdvice(of: self) }
 
-    /// The host of the sign-in page, if there is one, otherwise of the issuer or the endpoints. With the port, if that is
-    /// not the usual one: several providers may be at 127.0.0.1.
+    /// The host of the sign-in page, if there is one, otherwise of the issuer, the endpoints or the MCP server. With the
+    /// port, if that is not the usual one: several providers may be at 127.0.0.1.
     func providerHost(page: String = "") -> String? {
-        [page, issuer ?? "", binding.provider].lazy.compactMap { try? WebURL(parsing: $0).place }.first { !$0.isEmpty }
+        // The binding may have several words.
+        let places = [page, issuer ?? ""] + binding.provider.split(separator: " ").map(String.init)
+        return places.lazy.compactMap { try? WebURL(parsing: $0).place }.first { !$0.isEmpty }
     }
 
     public var slot: VaultSlot { VaultSlot(account: name.rawValue, binding: bindingID) }

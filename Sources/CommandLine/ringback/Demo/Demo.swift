@@ -124,9 +124,7 @@ final class DemoWalk {
 
             """)
         tell("the daemon (version \(Sanitizer.line(status.version))) answers at \(setup.socket)")
-        tell(
-            "the kernel reports that the socket's server runs as you (uid \(getuid())); otherwise nothing would have "
-                + "been sent")
+        tell("the kernel reports your uid (\(getuid())) for it; otherwise nothing would be sent")
         return issuer
     }
 
@@ -222,7 +220,7 @@ final class DemoWalk {
         Output.line((steps == 1 ? "" : "\n") + Style.bold.apply("\(steps). \(title)", on: .output))
     }
 
-    private func tell(_ text: String) { Output.line("   \(text)") }
+    private func tell(_ text: String) { Output.sentence(text, margin: 3) }
 
     private func check(_ condition: Bool, _ what: String) throws(RingbackError) {
         guard condition else { throw DemoSetup.failure("Step \(steps) failed. Expected: \(what).") }

@@ -217,9 +217,11 @@ struct OriginAdd: DaemonVerb {
         let user = entry.rule.username.map { " that say the user name \($0)" } ?? ""
         Output.line("Added to \(Sanitizer.line(file.path, limit: 600)): \(entry.rule.pattern.text)")
         Output.note("Tools\(user) get \(entry.given) there.")
-        let git = ToolName.git.readableStanding(for: OriginEntry.all(in: (try? file.report()) ?? .null))
-        if entry.rule.pattern.scheme == "https", [.notSetUp, .inPart].contains(git.state) {
-            Output.note("For git, run: \(shown: "ringback setup git")")
+        // Clusters check ID tokens; git sends access tokens.
+        let tool = entry.kind == .idToken ? ToolName.kubectl : .git
+        let standing = tool.readableStanding(for: OriginEntry.all(in: (try? file.report()) ?? .null))
+        if entry.rule.pattern.scheme == "https", [.notSetUp, .inPart].contains(standing.state) {
+            Output.note("For \(tool.rawValue), run: \(shown: "ringback setup \(tool.rawValue)")")
         }
     }
 }

@@ -164,7 +164,7 @@ struct KubectlSetup: ToolSetup {
         if known?.plugin != plugin {
             let help = try KubectlSetup.output(of: ["kubectl", "config", "set-credentials", "--help"])
             guard String(decoding: help, as: UTF8.self).contains("--exec-provide-cluster-info") else {
-                throw KubectlSetup.cannotWrite(name, plugin, isNew: configuration.isEmpty)
+                throw KubectlSetup.cannotWrite(name, plugin, configuration)
             }
             // Of a user that is there, kubectl replaces the command and all of its arguments.
             let words = [
@@ -184,9 +184,20 @@ struct KubectlSetup: ToolSetup {
     /// The error for a kubectl without the options of a plugin that is told the cluster (before 1.29, such as Debian
     /// 12's 1.20). Shows what to add, in the version of the protocol that such a kubectl knows: a kubeconfig may be of
     /// several files with comments, which are the user's.
-    private static func cannotWrite(_ name: String, _ plugin: [String], isNew: Bool) -> RingbackError {
+    private static func cannotWrite(
+        _ name: String, _ plugin: [String], _ configuration: KubectlConfiguration
+    ) -> RingbackError {
         let quoted = { (text: String) in "'" + text.replacing("'", with: "''") + "'" }
-        let head = isNew ? ["apiVersion: v1", "kind: Config", "users:"] : []
+        // Without a user the kubeconfig has no list to add to: kubectl writes `users: null`.
+        let (head, advice) =
+            configuration.isEmpty
+            ? (
+                ["apiVersion: v1", "kind: Config", "users:"],
+                "There is no kubeconfig yet: make ~/.kube/config of the lines above."
+            )
+            : configuration.users.isEmpty
+                ? (["users:"], "Put the lines above into the kubeconfig, in place of its line “users: null”.")
+                : ([], "Add the lines above to the kubeconfig, below “users:”.")
         let lines =
             head + [
                 "- name: \(name)", "  user:", "    exec:", "      apiVersion: client.authentication.k8s.io/v1beta1",
@@ -199,9 +210,7 @@ struct KubectlSetup: ToolSetup {
         return RingbackError(
             "setup_failed",
             "This kubectl has no option --exec-provide-cluster-info, so it cannot write the plugin. Nothing was changed.",
-            advice: isNew
-                ? "There is no kubeconfig yet: make ~/.kube/config of the lines above."
-                : "Add the lines above to the kubeconfig, below “users:”.")
+            advice: advice)
     }
 
     /// The steps that let the origins take the certificate authorities which the kubeconfig has for their servers.

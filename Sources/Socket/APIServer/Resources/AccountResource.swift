@@ -61,7 +61,9 @@ extension Component {
         .optional(
             "interactive", as: .words(["open"]),
             text: "A tool that waits on a terminal opens the sign-in page at once"),
-        .optional("provider_host", text: "The host of the issuer or of the endpoints, with an unusual port"),
+        .optional(
+            "provider_host",
+            text: "The host of the issuer, of the endpoints or of the MCP server, with an unusual port"),
         .optional("display_name", text: "The app's name, to be shown beside the provider's host"),
         .optional("through", text: "The account through whose sign-in this one gets its tokens"),
         .optional("grant", "subject", "aal", "next_aal", "notice", "lost_scope"), .optional("user", as: .anyObject),
