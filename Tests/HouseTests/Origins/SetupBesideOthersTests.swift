@@ -51,11 +51,11 @@ import Testing
 
     @Test(arguments: [
         ("null", "null", "~/.kube/config", "apiVersion: v1"),
-        ("null", #"[{"name":"k","context":{"cluster":"k","user":"ada"}}]"#, "in place of", "users:"),
+        ("null", #"[{"name":"k","cluster":{}}]"#, "in place of", "users:"),
         (#"[{"name":"ada","user":{}}]"#, "null", "below “users:”", "- name: ringback-work"),
     ])
     func `a kubectl that cannot write the plugin gets the lines to add, which are not wrapped`(
-        users: String, contexts: String, place: String, first: String
+        users: String, clusters: String, place: String, first: String
     ) async throws {
         try await Stage.play(Self.origins(("https://k8s.example.org:6443/*", "work")), startsDaemon: false) { stage in
             try stage.write(
@@ -63,7 +63,7 @@ import Testing
                 #!/bin/sh
                 case "$*" in
                 *--help) echo ' --exec-command' ;;
-                *json) echo '{"users":\(users),"contexts":\(contexts),"clusters":null}' ;;
+                *json) echo '{"users":\(users),"contexts":null,"clusters":\(clusters)}' ;;
                 esac
 
                 """, to: "\(stage.directory)/bin/kubectl", mode: 0o700)

@@ -48,6 +48,7 @@ public struct KubectlConfiguration: Sendable, Equatable {
 
     public let users: [User]
     public let contexts: [Context]
+    private let hasCluster: Bool
 
     /// - Parameter view: the output of `kubectl config view -o json`. Nil if it is no such output.
     public init?(view: some Collection<UInt8>) {
@@ -63,6 +64,7 @@ public struct KubectlConfiguration: Sendable, Equatable {
             return User(name: name, plugin: plugin?["command"]?.string.map { [$0] + arguments } ?? [])
         }
         let clusters = entries("clusters", "cluster")
+        hasCluster = !clusters.isEmpty
         contexts = entries("contexts", "context").map { name, context in
             let cluster = clusters.first { $0.0 == context["cluster"]?.string }?.1
             return Context(name: name, server: cluster?["server"]?.string, user: context["user"]?.string ?? "")
@@ -95,7 +97,7 @@ public struct KubectlConfiguration: Sendable, Equatable {
     }
 
     /// There is no kubeconfig, or nothing is in it.
-    public var isEmpty: Bool { users.isEmpty && contexts.isEmpty }
+    public var isEmpty: Bool { users.isEmpty && contexts.isEmpty && !hasCluster }
 
     public func isAsked(_ context: Context) -> Bool { users.contains { $0.name == context.user && $0.isRingback } }
 
