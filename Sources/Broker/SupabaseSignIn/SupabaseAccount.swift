@@ -26,12 +26,14 @@ public struct SupabaseAccount: Sendable, Equatable {
     public var profile: Profile?
     /// The function that creates the row if there is none.
     public var profileFunction: String?
+    /// The functions of the database that callers may call.
     public var functions: [String]
+    public var edgeFunctions: [String]
 
     public init(
         project: SupabaseProject, isKeyless: Bool = false, oauthProvider: String? = nil,
         allowsMissingNonce: Bool = false, idTokenAccount: String? = nil, profile: Profile? = nil,
-        profileFunction: String? = nil, functions: [String] = []
+        profileFunction: String? = nil, functions: [String] = [], edgeFunctions: [String] = []
     ) {
         self.project = project
         self.isKeyless = isKeyless
@@ -41,6 +43,7 @@ public struct SupabaseAccount: Sendable, Equatable {
         self.profile = profile
         self.profileFunction = profileFunction
         self.functions = functions
+        self.edgeFunctions = edgeFunctions
     }
 }
 

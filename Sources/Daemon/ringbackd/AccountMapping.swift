@@ -81,7 +81,8 @@ extension SupabaseAccount {
             oauthProvider: configuration.oauthProvider, allowsMissingNonce: configuration.allowsMissingNonce,
             idTokenAccount: configuration.idTokenAccount,
             profile: configuration.profileTable.map { Profile(table: $0, key: configuration.profileKey) },
-            profileFunction: configuration.profileFunction, functions: configuration.functions)
+            profileFunction: configuration.profileFunction, functions: configuration.functions,
+            edgeFunctions: configuration.edgeFunctions)
     }
 }
 

@@ -4,7 +4,7 @@ public import SupabaseAuth
 struct SupabaseReader {
     static let keys = [
         "url", "api_key", "gateway", "token_issuer", "redirect_flow_key", "oauth_provider", "allow_missing_nonce",
-        "id_token_account", "profile", "profile_rpc", "rpc",
+        "id_token_account", "profile", "profile_rpc", "rpc", "edge_functions",
     ]
 
     let table: SettingTable
@@ -16,8 +16,9 @@ struct SupabaseReader {
         for key in isBare ? ["url"] : ["url", "api_key"] where !table.isWritten(key) {
             table.refuse(key, "is missing: provider = \"supabase\" needs it")
         }
-        for key in ["profile", "profile_rpc", "rpc"] where isBare && table.isWritten(key) {
-            table.refuse(key, "needs the project's tables, and an Auth server alone (gateway = false) has none")
+        for key in ["profile", "profile_rpc", "rpc", "edge_functions"] where isBare && table.isWritten(key) {
+            let servers = key == "edge_functions" ? "functions" : "tables"
+            table.refuse(key, "needs the project's \(servers), and an Auth server alone (gateway = false) has none")
         }
         let (url, key) = (table.string("url"), table.string("api_key").map { Secret($0) })
         // Checked separately, so that both errors are reported.
@@ -60,7 +61,8 @@ struct SupabaseReader {
             allowsMissingNonce: table.boolean("allow_missing_nonce") ?? false,
             idTokenAccount: table.string("id_token_account"), profileTable: profile?.table,
             profileKey: profile?.key ?? SupabaseReader.usualProfileKey,
-            profileFunction: table.string("profile_rpc"), functions: table.strings("rpc")?.map(\.text) ?? [])
+            profileFunction: table.string("profile_rpc"), functions: table.strings("rpc")?.map(\.text) ?? [],
+            edgeFunctions: table.strings("edge_functions")?.map(\.text) ?? [])
     }
 
     private static let usualProfileKey = "id"
@@ -69,6 +71,9 @@ struct SupabaseReader {
     private func readNames() {
         for (word, node) in table.strings("rpc") ?? [] where !SupabaseProject.isName(word) {
             table.refuse("rpc", node, "“\(word)” \(SupabaseReader.nameRule)")
+        }
+        for (word, node) in table.strings("edge_functions") ?? [] where !SupabaseProject.isEdgeFunction(word) {
+            table.refuse("edge_functions", node, "“\(word)” is not a name: letters, digits, “_” and “-”, no path")
         }
         guard let function = table.string("profile_rpc") else { return }
         if !SupabaseProject.isName(function) { table.refuse("profile_rpc", SupabaseReader.nameRule) }
@@ -143,4 +148,6 @@ public struct SupabaseConfiguration: Sendable, Equatable {
     public let profileFunction: String?
     /// The database functions that callers may call.
     public let functions: [String]
+    /// The Edge Functions that callers may call.
+    public let edgeFunctions: [String]
 }

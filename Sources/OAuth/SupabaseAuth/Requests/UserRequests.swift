@@ -338,6 +338,11 @@ extension SupabaseProject {
         return isLetter(first) && text.utf8.allSatisfy { isLetter($0) || (0x30...0x39).contains($0) }
     }
 
+    /// True for the name of an Edge Function: `[A-Za-z0-9_-]+`. A path below a function is not supported.
+    public static func isEdgeFunction(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { PlainText.isNameByte($0) && !".:".utf8.contains($0) }
+    }
+
     /// Parameters of PostgREST that are not columns.
     fileprivate static let words: Set = [
         "select", "limit", "offset", "order", "and", "or", "not", "columns", "on_conflict",

@@ -73,7 +73,7 @@ import Testing
         #expect(!bare.allowsMissingNonce)
         #expect(bare.profileTable == nil)
         #expect(bare.profileFunction == nil)
-        #expect(bare.functions == [])
+        #expect(bare.functions == [] && bare.edgeFunctions == [])
         #expect(try account(Self.lines + Self.url)?.flowTimeout == .seconds(300))
         let full = try project(
             """
@@ -82,6 +82,7 @@ import Testing
             profile = { table = "profiles", key = "user_id" }
             profile_rpc = "get_or_create_profile"
             rpc = ["update_profile", "_x1"]
+            edge_functions = ["send-invoice", "1st_x"]
             """)
         #expect(full.oauthProvider == "custom:acme")
         #expect(full.allowsMissingNonce)
@@ -89,6 +90,7 @@ import Testing
         #expect(full.profileKey == "user_id")
         #expect(full.profileFunction == "get_or_create_profile")
         #expect(full.functions == ["update_profile", "_x1"])
+        #expect(full.edgeFunctions == ["send-invoice", "1st_x"])
         #expect(try project("profile = { table = \"profiles\" }").profileKey == "id")
     }
 
@@ -101,6 +103,12 @@ import Testing
         #expect(try mistake("profile = { table = \"t\", key = \"\(name)\" }").hasPrefix("profile.key: is not a name"))
         let profile = "rpc = [\"good\"]\nprofile = { table = \"t\" }\n"
         #expect(try mistake(profile + "profile_rpc = \"\(name)\"").hasPrefix("profile_rpc: is not a name"))
+    }
+
+    @Test(arguments: ["", "a b", "a.b", "a:b", "a/b", "..", "funktiön"])
+    func `has Edge Functions whose names are no paths, and says where another one stands`(name: String) throws {
+        let found = try mistake("edge_functions = [\"good\", \"\(name)\"]")
+        #expect(found.hasPrefix("edge_functions: “\(name)” is not a name"))
     }
 
     @Test(arguments: [
@@ -118,6 +126,7 @@ import Testing
         ("id_token_account = \"mail\"", "id_token_account: must name another account"),
         ("id_token_account = \"nobody\"", "id_token_account: there is no account of this name"),
         ("gateway = false\nrpc = [\"echo\"]", "rpc: needs the project's tables"),
+        ("gateway = false\nedge_functions = [\"echo\"]", "edge_functions: needs the project's functions"),
         ("gateway = false\nprofile = { table = \"profiles\" }", "profile: needs the project's tables"),
     ])
     func `with a mistake says which`(line: String, start: String) throws {
@@ -154,10 +163,14 @@ import Testing
 
     @Test(arguments: [
         "token_issuer", "id_token_account", "url", "api_key", "oauth_provider", "profile_rpc", "rpc",
-        "allow_missing_nonce", "profile",
+        "edge_functions", "allow_missing_nonce", "profile",
     ])
     func `has keys that no other provider has`(key: String) throws {
-        let value = ["rpc": "[\"x\"]", "allow_missing_nonce": "true", "profile": "{ table = \"t\" }"][key] ?? "\"x\""
+        let values = [
+            "rpc": "[\"x\"]", "edge_functions": "[\"x\"]", "allow_missing_nonce": "true",
+            "profile": "{ table = \"t\" }",
+        ]
+        let value = values[key] ?? "\"x\""
         let found = try mistakes("issuer = \"https://id.example.org\"\nclient_id = \"c\"\n\(key) = \(value)")
         #expect(found == ["\(key): belongs to provider = \"supabase\" only"])
     }
