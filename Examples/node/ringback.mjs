@@ -106,6 +106,7 @@ export const ROUTES = {
   resetPassword: [`POST ${OWN}/password-reset`],
   reauthenticate: [`POST ${OWN}/reauthenticate`],
   rpc: [`POST ${OWN}/rpc/{function}`, "result"],
+  invoke: [`POST ${OWN}/functions/{function}`, "result"],
   identities: [`GET ${OWN}/identities`, "identities"],
   beginLink: [`POST ${OWN}/identities`],
   unlink: [`DELETE ${OWN}/identities/{identity}`, "identities"],

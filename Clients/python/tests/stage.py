@@ -30,6 +30,7 @@ provider = "supabase"
 url = "{issuer}/supabase"
 api_key = "sb_publishable_sandbox"
 rpc = ["echo"]
+edge_functions = ["echo", "nothing"]
 """
 PROFILE = """profile = { table = "profiles", key = "id" }
 """

@@ -89,6 +89,8 @@ class ProjectTests(unittest.TestCase):
         self.sign_up("olga@example.org")
         self.assertEqual(self.broker.rpc("app", "echo", {"a": 1, "b": None}), {"a": 1, "b": None})
         self.expect("validation_failed", self.broker.rpc, "app", "other")
+        self.assertEqual(self.broker.invoke("app", "echo", {"a": 1}), {"a": 1})
+        self.assertIsNone(self.broker.invoke("app", "nothing"))
         factor = self.broker.enroll_factor("app", friendly_name="phone", factor_type="phone", phone="+4915112345679")
         challenge = self.broker.challenge_factor("app", factor, channel="sms")
         self.broker.verify_factor("app", factor, STAGE.code(), challenge_id=challenge["id"])

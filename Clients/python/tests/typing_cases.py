@@ -18,6 +18,7 @@ def waits(broker: Broker) -> None:
     assert_type(broker.verify(flow["id"], token_hash="x"), Flow)
     assert_type(flow["words"], str)
     assert_type(broker.rpc("a", "f", {"x": None}), Any)
+    assert_type(broker.invoke("a", "f", {"x": None}), Any)
     assert_type(next(broker.events("a")), Event)
     assert_type(next(broker.links("scheme")), Link)
     broker.sign_in("a", "opt")  # type: ignore[arg-type]

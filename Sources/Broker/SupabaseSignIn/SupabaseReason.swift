@@ -5,8 +5,8 @@ internal import RingbackBase
 public enum SupabaseReason: KindReason, Equatable {
     /// The account is not at a Supabase project. Nil if the code that throws does not know the account's name.
     case notSupabase(AccountName?)
-    /// The function is not among those that the configuration allows, which are `listed`.
-    case functionNotListed(AccountName, listed: [String])
+    /// The function is not among those that the configuration allows by `key`, which are `listed`.
+    case functionNotListed(AccountName, key: String, listed: [String])
     /// `cause` is the end of a sentence.
     case invalidToken(host: String, claim: String, cause: TokenFault)
 
@@ -57,9 +57,9 @@ public enum SupabaseReason: KindReason, Equatable {
     public var sentence: String {
         switch self {
         case .notSupabase(let name): "\(name?.rawValue ?? "This account") is not at a Supabase project."
-        case .functionNotListed(let name, let listed):
+        case .functionNotListed(let name, let key, let listed):
             "it is not among the functions of \(name) "
-                + "(rpc = [\(listed.joined(separator: ", "))]); only functions in this list can be called"
+                + "(\(key) = [\(listed.joined(separator: ", "))]); only functions in this list can be called"
         case .invalidToken(let host, let claim, let cause):
             "The access token of \(host) is not valid (\(claim)): \(cause.words)."
         case .carriesTokens:

@@ -169,6 +169,30 @@ public struct FunctionResponse: SupabaseResponse, Equatable {
     }
 }
 
+/// The result of an Edge Function.
+public struct EdgeFunctionResponse: SupabaseResponse, Equatable {
+    /// Null if the response is empty.
+    public let value: JSON
+
+    /// Throws `.invalid` for another media type than JSON, which a function may choose.
+    public init(reading response: HTTPResponse) throws(SupabaseError) {
+        guard (200..<300).contains(response.status), !ErrorReading.isOfRelay(response) else {
+            throw ErrorReading.functionError(response)
+        }
+        guard !response.body.isEmpty else {
+            try ErrorReading.success(response)
+            value = .null
+            return
+        }
+        let type = ErrorReading.mediaType(of: response)
+        guard type == "application/json" || type?.hasSuffix("+json") == true else {
+            let found = type.map { "a body with Content-Type \($0)" } ?? "a body without Content-Type"
+            throw .invalid(reason: "\(found), where application/json is required (HTTP \(response.status))")
+        }
+        value = try ErrorReading.json(response)
+    }
+}
+
 /// Checks of text from outside before it is stored, sent or shown.
 enum PlainText {
     /// In bytes.

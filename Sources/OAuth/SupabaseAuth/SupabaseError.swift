@@ -165,10 +165,43 @@ enum ErrorReading {
         return .refused(errorResponse)
     }
 
+    /// The error response of an Edge Function, or of the relay in front of it. A function chooses its status and its
+    /// codes itself, so none of them means that the session has ended.
+    static func functionError(_ response: HTTPResponse) -> SupabaseError {
+        let status = response.status
+        guard !(300..<400).contains(status) else { return error(response) }
+        let text = UnicodeText.utf8(response.body.revealedBytes())
+        let object = (try? JSON(parsing: text))?.object
+        let plain = mediaType(of: response) == "text/plain" ? String(decoding: text, as: UTF8.self) : nil
+        let message = PlainText.message(object.flatMap(statedText) ?? plain)
+        let isOutage = [408, 425, 429].contains(status) || status >= 500
+        guard status != 540, message != nil || !isOutage else { return withoutShape(response) }
+        // The relay checks the access token. Its code is a number or, in newer versions, UNAUTHORIZED_…
+        let code = object?["code"]
+        let isOfToken = isOfRelay(response) || code == 401 || code?.string?.hasPrefix("UNAUTHORIZED_") == true
+        return .refused(
+            SupabaseError.ErrorResponse(
+                code: status == 401 && isOfToken ? "bad_jwt" : "function_error", status: status,
+                message: "HTTP \(status)" + (message.map { ": \($0)" } ?? ""),
+                retryAfter: RetryAfter.seconds(in: response.fields)))
+    }
+
+    static func isOfRelay(_ response: HTTPResponse) -> Bool { response.fields["x-relay-error"] == "true" }
+
+    /// In lower case, without parameters; nil if there is none.
+    static func mediaType(of response: HTTPResponse) -> String? {
+        let type = response.fields["Content-Type"]?.lowercased().prefix { $0 != ";" && $0 != " " }
+        return PlainText.message(type.map { String($0) })
+    }
+
+    private static func statedText(in object: JSONObject) -> String? {
+        let texts = [object["msg"], object["message"], object["error_description"], object["error"]]
+        return texts.compactMap { $0?.string }.first { !$0.isEmpty }
+    }
+
     /// Nil if the body has the form of neither the Auth server nor the database.
     private static func errorResponse(_ object: JSONObject, _ response: HTTPResponse) -> SupabaseError.ErrorResponse? {
-        let texts = [object["msg"], object["message"], object["error_description"], object["error"]]
-        let message = PlainText.message(texts.compactMap { $0?.string }.first { !$0.isEmpty })
+        let message = PlainText.message(statedText(in: object))
         let database = databaseCode(object, response)
         guard let code = code(object, response) ?? (database == nil ? nil : "database_error") else { return nil }
         let weaknesses = object["weak_password"]?["reasons"]?.array?.compactMap { PlainText.code($0.string) } ?? []
@@ -236,9 +269,9 @@ enum ErrorReading {
     }
 
     private static func shape(of response: HTTPResponse) -> String {
-        let isPage = response.fields["Content-Type"]?.lowercased().hasPrefix("text/html") ?? false
         if response.body.isEmpty { return "an empty response" }
-        return isPage ? "a web page in place of JSON" : "not the JSON of a Supabase project"
+        return mediaType(of: response) == "text/html"
+            ? "a web page in place of JSON" : "not the JSON of a Supabase project"
     }
 }
 
@@ -398,11 +431,13 @@ extension SupabaseCode {
         exception(errorResponse, occasion) ?? table[errorResponse.code] ?? stranger(errorResponse)
     }
 
-    /// The meaning of a 5xx response. If a trigger or an auth hook of the project has failed, or a credential was not
-    /// accepted, the server itself is running and its message says what is wrong.
+    /// The meaning of a 5xx response. If a trigger, an auth hook or an Edge Function of the project has failed, or a
+    /// credential was not accepted, the server itself is running and its message says what is wrong.
     static func trouble(_ errorResponse: SupabaseError.ErrorResponse, on occasion: SupabaseProblem.Occasion) -> Meaning
     {
-        let isSaid = ["unexpected_failure", "unknown"].contains(errorResponse.code) && errorResponse.message != nil
+        let isSaid =
+            ["unexpected_failure", "unknown", "function_error"].contains(errorResponse.code)
+            && errorResponse.message != nil
         switch occasion {
         case .signIn where isSaid, .callback where isSaid: return Meaning(.providerError, .retry, .signInFailed)
         case .credential where isSaid, .account where isSaid, .identityPage where isSaid, .passwordReset where isSaid:

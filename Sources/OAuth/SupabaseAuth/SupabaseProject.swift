@@ -16,16 +16,17 @@ public struct SupabaseProject: Sendable, Equatable {
 
     /// Where the project's servers are, relative to its URL.
     public enum Layout: Sendable, Equatable {
-        /// Behind Supabase's gateway: the Auth server is at `/auth/v1`, the tables are at `/rest/v1`.
+        /// Behind Supabase's gateway: the Auth server is at `/auth/v1`, the tables are at `/rest/v1`, the Edge Functions
+        /// at `/functions/v1`.
         case gateway
-        /// The URL is that of an Auth server without tables.
+        /// The URL is that of an Auth server without tables and functions.
         case bare
     }
 
     /// The Auth server's URL without a trailing slash: `https://ref.supabase.co/auth/v1`.
     public let authURL: String
-    /// Of tables and functions, without a trailing slash; nil for a bare Auth server.
-    public let restURL: String?
+    /// The URL below which the tables and functions are, without a trailing slash; nil for a bare Auth server.
+    public let gatewayURL: String?
     /// The required `iss` of the project's tokens, if they have one: ``authURL`` unless it is configured.
     public let issuer: String
     /// The project's publishable key; nil for a bare Auth server.
@@ -48,11 +49,11 @@ public struct SupabaseProject: Sendable, Equatable {
         switch layout {
         case .bare:
             authURL = parsed.origin + path
-            restURL = nil
+            gatewayURL = nil
         case .gateway:
             let root = parsed.origin + SupabaseProject.withoutEnd("/auth/v1", of: path)
             authURL = root + "/auth/v1"
-            restURL = root + "/rest/v1"
+            gatewayURL = root
         }
         self.issuer = issuer ?? authURL
         self.apiKey = apiKey
@@ -75,25 +76,25 @@ public struct SupabaseProject: Sendable, Equatable {
 /// A request to a project, and by its type how the response is read.
 public struct SupabaseRequest<Response: SupabaseResponse>: Sendable {
     let method: String
-    /// Relative to the URL of the Auth server or of the tables.
+    /// Relative to the URL of the Auth server or of the gateway.
     let path: String
     let query: [(String, String)]
     let body: JSONObject?
     /// For a response that may contain the only valid refresh token.
     let keepsPartialBody: Bool
-    /// Nil for the Auth server. For the tables, the field that is wrong if the project has none.
-    let tableField: String?
+    /// Nil for the Auth server. For tables and functions, the field that is wrong if the project has none.
+    let gatewayField: String?
 
     init(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONObject? = nil,
-        keepsPartialBody: Bool = false, tablesFor tableField: String? = nil
+        keepsPartialBody: Bool = false, gatewayFor gatewayField: String? = nil
     ) {
         self.method = method
         self.path = path
         self.query = query
         self.body = body
         self.keepsPartialBody = keepsPartialBody
-        self.tableField = tableField
+        self.gatewayField = gatewayField
     }
 
     /// Where the server reads it, except for a single sign-on.
@@ -106,14 +107,16 @@ public protocol SupabaseResponse: Sendable {
 }
 
 extension SupabaseProject {
-    /// `bearer` is a user's access token. Throws for a request to the tables of a bare Auth server.
+    /// `bearer` is a user's access token. Throws for a table or function of a bare Auth server.
     public func http<Response>(
         _ request: SupabaseRequest<Response>, bearer: Secret? = nil
     ) throws(FieldError) -> HTTPRequest {
         var root = authURL
-        if let field = request.tableField {
-            guard let restURL else { throw FieldError(field: field, reason: "a bare Auth server has no tables") }
-            root = restURL
+        if let field = request.gatewayField {
+            guard let gatewayURL else {
+                throw FieldError(field: field, reason: "a bare Auth server has no tables and functions")
+            }
+            root = gatewayURL
         }
         var fields = HTTPFields([("Accept", "application/json")])
         if let apiKey { fields.append("apikey", apiKey.revealed()) }

@@ -3,8 +3,8 @@ public import RingbackBase
 /// One endpoint of the socket API, for the daemon and its clients; the raw value is the `operationId` of OpenAPI.
 public enum Endpoint: String, Sendable, CaseIterable {
     case listAccounts, getAccount, listFactors, enrollFactor, removeFactor, challengeFactor, verifyFactor,
-        listIdentities, linkIdentity, unlinkIdentity, getMCPServer, makeProof, acknowledgeMigration, migrate,
-        listConsents,
+        invokeFunction, listIdentities, linkIdentity, unlinkIdentity, getMCPServer, makeProof, acknowledgeMigration,
+        migrate, listConsents,
         revokeConsent, beginPasskey, listPasskeys, registerPasskey, removePasskey, renamePasskey, resetPassword,
         reauthenticate, refresh, callFunction, signOut, getSession, signIn, getUser, updateUser, getAudit,
         deliverCallback, listConsentQuestions, answerConsent, listRememberedConsents, forgetConsent, streamDeepLinks,
@@ -36,6 +36,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .removeFactor: (.delete, "/v1/accounts/{account}/factors/{id}", .user)
         case .challengeFactor: (.post, "/v1/accounts/{account}/factors/{id}/challenge", .user)
         case .verifyFactor: (.post, "/v1/accounts/{account}/factors/{id}/verify", .user)
+        case .invokeFunction: (.post, "/v1/accounts/{account}/functions/{function}", .user)
         case .listIdentities: (.get, "/v1/accounts/{account}/identities", .user)
         case .linkIdentity: (.post, "/v1/accounts/{account}/identities", .user)
         case .unlinkIdentity: (.delete, "/v1/accounts/{account}/identities/{id}", .user)

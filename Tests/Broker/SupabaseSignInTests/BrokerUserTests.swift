@@ -171,4 +171,19 @@ import Testing
         }
         #expect(house.project.requests.count { $0.path.hasPrefix("/rest") } == 1)
     }
+
+    @Test func `calls the Edge Functions that are listed, and no other`() async throws {
+        let house = try await SupabaseHouse.signedIn()
+        let value = try await house.broker.supabase.invoke(name, function: "send-invoice", arguments: ["a": [1]])
+        #expect(value["called"] == ["a": [1]])
+        #expect(house.project.last("POST /functions/v1/send-invoice")?.fields["apikey"] == "sb_publishable_x")
+        for function in ["touch", "", "send-invoice/7", "Send-Invoice"] {
+            guard
+                case .invalid(field: "function", _) = await error({
+                    try await house.broker.supabase.invoke(name, function: function, arguments: [:])
+                })
+            else { throw Unexpected() }
+        }
+        #expect(house.project.requests.count { $0.path.hasPrefix("/functions") } == 1)
+    }
 }

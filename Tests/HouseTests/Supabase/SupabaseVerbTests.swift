@@ -240,6 +240,22 @@ import Testing
         }
     }
 
+    @Test func `supabase invoke calls only the Edge Functions that the account lists, and says what they refuse`()
+        async throws
+    {
+        try await Stage.playSignedUp { stage in
+            try await stage.ringback("supabase", "invoke", "app", "echo", #"{"a":1}"#, status: 0, out: "{\"a\":1}\n")
+            let nothing = try await stage.ringback("supabase", "invoke", "app", "nothing", "--json")
+            #expect(nothing.out == "{\"result\":null}\n", "\(nothing)")
+            try await stage.ringback(
+                "supabase", "invoke", "app", "say-hello", status: 5, out: "", says: "Content-Type text/plain")
+            try await stage.ringback(
+                "supabase", "invoke", "app", "fail", status: 1, out: "", says: "HTTP 422: The function has failed.")
+            try await stage.ringback("supabase", "invoke", "app", "other", status: 64, says: "edge_functions = [echo, ")
+            #expect(try await stage.account("app")["state"] == "authenticated")
+        }
+    }
+
     @Test func `NAT-29: supabase verbs and methods are refused for an OpenID Connect account`() async throws {
         try await Stage.playSignedIn { stage in
             try await stage.ringback("supabase", "user", "work", status: 1, out: "", says: "work")
@@ -283,6 +299,7 @@ import Testing
         (["supabase", "link", "app", "--with", "google", "--nonce-fd", "0"], "belong to --id-token-fd"),
         (["supabase", "enroll", "app", "--no-verify", "--code-fd", "0"], "exclude each other"),
         (["supabase", "rpc", "app", "echo", "[]"], "The arguments must be a JSON object."),
+        (["supabase", "invoke", "app", "echo", "[]"], "The arguments must be a JSON object."),
         (
             ["login", "app", "--method", "password", "--email", "a@b", "--credential-fd", "3"],
             "--credential-fd does not"
@@ -331,6 +348,7 @@ import Testing
                 ["supabase", "link", "app", "--with", "google"], ["supabase", "unlink", "app", "x"],
                 ["supabase", "factors", "app"], ["supabase", "enroll", "app"], ["supabase", "verify-factor", "app"],
                 ["supabase", "remove-factor", "app", "x"], ["supabase", "rpc", "app", "f"],
+                ["supabase", "invoke", "app", "f"],
                 ["login", "app", "--method", "anonymous"], ["login", "app", "--method", "passkey"],
                 ["supabase", "passkeys", "app"], ["supabase", "register-passkey", "app"],
                 ["supabase", "rename-passkey", "app", "x", "y"], ["supabase", "remove-passkey", "app", "x"],

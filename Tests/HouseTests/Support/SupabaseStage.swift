@@ -8,6 +8,7 @@ extension Stage {
         url = "{sandbox}/supabase"
         api_key = "sb_publishable_sandbox"
         rpc = ["echo"]
+        edge_functions = ["echo", "nothing", "say-hello", "fail"]
 
         """
 

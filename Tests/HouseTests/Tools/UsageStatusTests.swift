@@ -7,6 +7,7 @@ import Testing
         "use nobody", "account remove nobody --yes", "account edit nobody", "exec nobody -- true", "verify nobody",
         "resend nobody", "expose x --account nobody",
         "scheme register org.example.b --account nobody", "supabase user nobody", "supabase rpc nobody f",
+        "supabase invoke nobody f",
         "supabase link nobody github", "supabase factors nobody", "supabase identities nobody",
         "supabase verify-factor nobody", "supabase reset-password nobody --email a@example.org",
         "supabase update-user nobody --email a@example.org", "migrate-user nobody", "env nobody", "events nobody",

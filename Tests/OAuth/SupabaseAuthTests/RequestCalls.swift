@@ -147,5 +147,10 @@ enum RequestCalls {
                 $1.text("function") ?? "", arguments: $1.member("arguments") ?? JSONObject())
             return try $0.http(request, bearer: $1.bearer)
         },
+        "invoke": {
+            let request = try SupabaseRequest.invoke(
+                $1.text("function") ?? "", arguments: $1.member("arguments") ?? JSONObject())
+            return try $0.http(request, bearer: $1.bearer)
+        },
     ]
 }

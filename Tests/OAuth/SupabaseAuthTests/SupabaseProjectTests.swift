@@ -19,14 +19,14 @@ import Testing
     func `the gateway's Auth server is at auth v1`(url: String, authURL: String) throws {
         let project = try SupabaseProject(parsing: url, apiKey: Secret("k"))
         #expect(project.authURL == authURL)
-        #expect(project.restURL == String(authURL.dropLast("/auth/v1".count)) + "/rest/v1")
+        #expect(project.gatewayURL == String(authURL.dropLast("/auth/v1".count)))
         #expect(project.issuer == authURL)
     }
 
     @Test func `a bare server is used as it is, and has no tables`() throws {
         let project = try SupabaseProject(parsing: "http://127.0.0.1:9999/", apiKey: nil, layout: .bare)
         #expect(project.authURL == "http://127.0.0.1:9999")
-        #expect(project.restURL == nil)
+        #expect(project.gatewayURL == nil)
     }
 
     @Test func `an issuer of another address can be configured`() throws {

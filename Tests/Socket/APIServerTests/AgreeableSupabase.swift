@@ -61,7 +61,8 @@ final class AgreeableSupabase: HTTPClient {
 
     private static func yes(_ kind: String, _ state: inout State) -> HTTPResponse {
         func answer(_ json: JSON) -> HTTPResponse {
-            HTTPResponse(status: 200, body: Secret(bytes: json.serialized()))
+            let fields = HTTPFields([("Content-Type", "application/json")])
+            return HTTPResponse(status: 200, fields: fields, body: Secret(bytes: json.serialized()))
         }
         let page = "https://provider.example/page"
         switch kind {
@@ -117,7 +118,7 @@ struct SupabaseHouse: Sendable {
         account.flowTimeout = .seconds(300)
         account.kind = SupabaseAccount(
             project: try SupabaseProject(parsing: "https://ref.supabase.co", apiKey: Secret("sb_publishable_x")),
-            oauthProvider: "google", functions: ["touch"])
+            oauthProvider: "google", functions: ["touch"], edgeFunctions: ["send-invoice"])
         try await house.configure([account, try APIHouse.account("work")])
     }
 

@@ -246,6 +246,10 @@ class Operations:
     def rpc(self, account: str, function: str, arguments: Mapping[str, Any] | None = None) -> Any:
         """Calls a function of the project's database that the configuration lists."""
 
+    @route(f"POST {ACCOUNT}/functions/{{function}}", take="result", body="arguments")
+    def invoke(self, account: str, function: str, arguments: Mapping[str, Any] | None = None) -> Any:
+        """Calls an Edge Function of the project that the configuration lists. Its response is JSON, or None."""
+
     @route(f"GET {ACCOUNT}/identities", take="identities")
     def identities(self, account: str) -> list[dict[str, Any]]:
         """The user's identities at providers."""

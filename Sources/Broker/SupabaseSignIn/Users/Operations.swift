@@ -124,17 +124,36 @@ public struct SupabaseOperations: Sendable {
 
     // MARK: Functions
 
-    /// Calls one of the functions that the account's configuration lists, as the user.
+    /// Calls one of the functions of the database that the account's configuration lists, as the user.
     public func call(
         _ name: AccountName, function: String, arguments: JSONObject
     ) async throws(BrokerError) -> JSON {
         let listed = try await requests(of: name).rules().functions
+        return try await run(
+            function, of: name, listedBy: "rpc", listed, try .call(function, arguments: arguments)
+        ).value
+    }
+
+    /// Calls one of the Edge Functions that the account's configuration lists, as the user.
+    public func invoke(
+        _ name: AccountName, function: String, arguments: JSONObject
+    ) async throws(BrokerError) -> JSON {
+        let listed = try await requests(of: name).rules().edgeFunctions
+        return try await run(
+            function, of: name, listedBy: "edge_functions", listed, try .invoke(function, arguments: arguments)
+        ).value
+    }
+
+    private func run<Response>(
+        _ function: String, of name: AccountName, listedBy key: String, _ listed: [String],
+        _ request: @autoclosure @escaping @Sendable () throws(FieldError) -> SupabaseRequest<Response>
+    ) async throws(BrokerError) -> Response {
         guard listed.contains(function) else {
-            throw .invalid(field: "function", reason: .supabase(.functionNotListed(name, listed: listed)))
+            throw .invalid(field: "function", reason: .supabase(.functionNotListed(name, key: key, listed: listed)))
         }
-        let response: FunctionResponse
+        let response: Response
         do throws(BrokerError) {
-            response = try await requests(of: name).ask(try .call(function, arguments: arguments), .borrows)
+            response = try await requests(of: name).ask(try request(), .borrows)
         } catch {
             // The function may have run although its response was lost.
             if let account = try? await sessions.account(name) { profiles.renew(account, in: sessions) }
@@ -142,7 +161,7 @@ public struct SupabaseOperations: Sendable {
         }
         // Such functions often change the user's row, so fetch it again.
         profiles.renew(try await sessions.account(name), in: sessions)
-        return response.value
+        return response
     }
 
     // MARK: The profile

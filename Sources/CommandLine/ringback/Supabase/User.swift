@@ -44,7 +44,8 @@ struct SupabaseVerbs: ParsableCommand {
             ListVerb<Identity>.self, SupabaseLink.self, RemoveVerb<Identity>.self, ListVerb<Consent>.self,
             RemoveVerb<Consent>.self, ListVerb<Factor>.self, SupabaseEnroll.self, SupabaseVerifyFactor.self,
             RemoveVerb<Factor>.self, ListVerb<Passkey>.self, SupabaseRegisterPasskey.self,
-            SupabaseRenamePasskey.self, RemoveVerb<Passkey>.self, SupabaseRPC.self,
+            SupabaseRenamePasskey.self, RemoveVerb<Passkey>.self, CallVerb<DatabaseFunction>.self,
+            CallVerb<EdgeFunction>.self,
         ])
 }
 
@@ -187,10 +188,31 @@ struct MigrateUser: AccountVerb {
     }
 }
 
-struct SupabaseRPC: AccountVerb {
-    static let configuration = CommandConfiguration(
+/// A kind of functions that a project has: one verb calls them.
+protocol ProjectFunction {
+    static var verb: CommandConfiguration { get }
+    static var endpoint: Endpoint { get }
+}
+
+enum DatabaseFunction: ProjectFunction {
+    static let verb = CommandConfiguration(
         commandName: "rpc", abstract: "Call a function of the project's database as the signed-in user.",
         discussion: "The functions that may be called are those that the account's configuration lists (rpc).")
+    static let endpoint = Endpoint.callFunction
+}
+
+enum EdgeFunction: ProjectFunction {
+    static let verb = CommandConfiguration(
+        commandName: "invoke", abstract: "Call an Edge Function of the project as the signed-in user.",
+        discussion: """
+            The functions that may be called are those that the account's configuration lists (edge_functions). The \
+            response must be JSON or empty.
+            """)
+    static let endpoint = Endpoint.invokeFunction
+}
+
+struct CallVerb<Function: ProjectFunction>: AccountVerb {
+    static var configuration: CommandConfiguration { Function.verb }
 
     @OptionGroup var target: AccountOptions
     @Argument(help: "The function's name.") var function: String
@@ -208,7 +230,7 @@ struct SupabaseRPC: AccountVerb {
         guard let body = JSONInput.object(text) else {
             throw RingbackError(ExitStatus.usageKind, "The arguments must be a JSON object.")
         }
-        let answer = try daemon.calls().project(.callFunction, account, function, body: body)
+        let answer = try daemon.calls().project(Function.endpoint, account, function, body: body)
         Output.json(json.isWanted ? answer : answer["result"] ?? .null)
     }
 }

@@ -316,7 +316,7 @@ extension SupabaseRequest where Response == ProfileResponse {
         }
         // Two rows are requested so that a key that is not unique is noticed.
         let query = [("select", "*"), (key, "eq.\(value)"), ("limit", "2")]
-        return Self("GET", "/\(table)", query: query, tablesFor: "profile")
+        return Self("GET", "/rest/v1/\(table)", query: query, gatewayFor: "profile")
     }
 }
 
@@ -326,7 +326,17 @@ extension SupabaseRequest where Response == FunctionResponse {
         guard SupabaseProject.isName(function) else {
             throw FieldError(field: "function", reason: "not a function's name")
         }
-        return Self("POST", "/rpc/\(function)", body: arguments, tablesFor: "function")
+        return Self("POST", "/rest/v1/rpc/\(function)", body: arguments, gatewayFor: "function")
+    }
+}
+
+extension SupabaseRequest where Response == EdgeFunctionResponse {
+    /// As the user. Throws for `function`.
+    public static func invoke(_ function: String, arguments: JSONObject) throws(FieldError) -> Self {
+        guard SupabaseProject.isEdgeFunction(function) else {
+            throw FieldError(field: "function", reason: "not an Edge Function's name")
+        }
+        return Self("POST", "/functions/v1/\(function)", body: arguments, gatewayFor: "function")
     }
 }
 

@@ -146,6 +146,7 @@ enum Endpoint: String, CaseIterable, Sendable {
     case supabaseJWKS = "supabase_jwks"
     case supabaseOther = "supabase_other"
     case supabaseREST = "supabase_rest"
+    case supabaseFunctions = "supabase_functions"
 
     private var place: (path: String, methods: [String]) {
         switch self {
@@ -163,6 +164,7 @@ enum Endpoint: String, CaseIterable, Sendable {
         case .registration: ("/register", ["POST"])
         case .clientConfiguration: ("/register/client", ["GET", "PUT", "DELETE"])
         case .supabaseREST: (Endpoint.restRoot, [])
+        case .supabaseFunctions: (Endpoint.functionsRoot, [])
         default: (Endpoint.supabaseRoot, [])
         }
     }

@@ -196,7 +196,7 @@ struct SupabaseCall {
     let settings: SupabaseSettings
     let projectURL: String
     let now: Int
-    /// The path below `/auth/v1` or `/rest/v1`, decoded.
+    /// The path below `/auth/v1`, `/rest/v1` or `/functions/v1`, decoded.
     let parts: [String]
     /// The query, without what the server cannot read.
     let pairs: [FormEncoding.Pair]

@@ -1,8 +1,9 @@
 internal import LocalHTTP
 internal import RingbackBase
 
-/// A Supabase project: the Auth server and the REST endpoint below `/auth/v1` and `/rest/v1` of an issuer, which is
-/// also every external provider of the project. Written from responses of the real server.
+/// A Supabase project: the Auth server, the REST endpoint and Edge Functions below `/auth/v1`, `/rest/v1` and
+/// `/functions/v1` of an issuer, which is also every external provider of the project. Written from responses of the
+/// real server; Edge Functions from its documentation.
 struct SupabaseProject {
     private let url: String
     var settings = SupabaseSettings()
@@ -35,6 +36,7 @@ struct SupabaseProject {
         let before = settings.tokenHook == nil ? nil : self
         do {
             if endpoint == .supabaseREST { return try answerREST(call) }
+            if endpoint == .supabaseFunctions { return runEdgeFunction(call) }
             guard let path = SupabaseRoute.all.first(where: { $0.matches(call.parts) })?.path else {
                 return SupabaseResponses.unknownPath()
             }
@@ -285,9 +287,14 @@ struct SupabaseLimits {
 extension Endpoint {
     static let supabaseRoot = "/auth/v1/"
     static let restRoot = "/rest/v1/"
+    static let functionsRoot = "/functions/v1/"
     var isSupabase: Bool { rawValue.hasPrefix("supabase_") }
 
     init?(supabasePath path: String) {
+        if path.hasPrefix(Endpoint.functionsRoot) {
+            self = .supabaseFunctions
+            return
+        }
         let isAuth = path.hasPrefix(Endpoint.supabaseRoot)
         guard isAuth || path.hasPrefix(Endpoint.restRoot) else { return nil }
         let below = path.dropFirst(Endpoint.supabaseRoot.utf8.count)

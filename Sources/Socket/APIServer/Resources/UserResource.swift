@@ -33,10 +33,19 @@ struct UserResource: Resource {
         },
         Route(
             .callFunction, "Call a function of the project's database that the configuration lists", body: nil,
-            .json("FunctionResult", .required("result", as: .anything)), errors: .ofSession
+            .json(.functionResult), errors: .ofSession
         ) { (broker, call) throws(Problem) in
             let value = try await call.ask { name throws(BrokerError) in
                 try await broker.supabase.call(name, function: call["function"], arguments: call.wholeBody)
+            }
+            return ["result": value]
+        },
+        Route(
+            .invokeFunction, "Call an Edge Function of the project that the configuration lists", body: nil,
+            .json(.functionResult), errors: .ofSession
+        ) { (broker, call) throws(Problem) in
+            let value = try await call.ask { name throws(BrokerError) in
+                try await broker.supabase.invoke(name, function: call["function"], arguments: call.wholeBody)
             }
             return ["result": value]
         },
@@ -86,6 +95,10 @@ struct UserResource: Resource {
             try await broker.supabase.resetPassword(name, email: email, captcha: captcha, replaces: replaces)
         }
     }
+}
+
+extension Component {
+    fileprivate static let functionResult = Component("FunctionResult", .required("result", as: .anything))
 }
 
 /// The identities of a user at a Supabase project, and the OAuth clients that the user has allowed there.

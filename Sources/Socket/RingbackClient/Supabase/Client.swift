@@ -166,6 +166,16 @@ extension BrokerClient {
         }
     }
 
+    /// Calls an Edge Function of the project as the user; only those that the configuration lists (`edge_functions`).
+    /// As with ``call(_:function:arguments:)``; an empty response is `null`.
+    public func invoke(
+        _ account: String, function: String, arguments: String = "{}"
+    ) async throws(RingbackError) -> String {
+        try await project(.invokeFunction, account, [function], body: try JSONText.object(arguments)) { answer in
+            (answer["result"] ?? .null).text
+        }
+    }
+
     private func begin(
         _ endpoint: Endpoint, _ account: String, _ body: JSONObject
     ) async throws(RingbackError) -> Beginning {

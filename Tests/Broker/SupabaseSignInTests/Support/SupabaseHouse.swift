@@ -55,7 +55,7 @@ struct SupabaseHouse: Sendable {
     ) throws -> Account {
         var rules = SupabaseAccount(
             project: try SupabaseProject(parsing: url, apiKey: Secret("sb_publishable_x")), oauthProvider: "google",
-            functions: ["touch"])
+            functions: ["touch"], edgeFunctions: ["send-invoice"])
         var account = Account(
             name: SupabaseHouse.name, provider: "supabase", source: "test", kind: rules, clientID: "",
             redirectURI: "http://127.0.0.1:{port}/callback/work")

@@ -41,7 +41,8 @@ extension SupabaseServer {
     }
 
     private func needsBearer(_ request: SupabaseRequest) -> Bool {
-        ["/user", "/factors", "/logout", "/reauthenticate", "/rest"].contains { request.path.hasPrefix($0) }
+        let places = ["/user", "/factors", "/logout", "/reauthenticate", "/rest", "/functions"]
+        return places.contains { request.path.hasPrefix($0) }
     }
 
     private func holder(of bearer: String, at now: Int) -> (String, User)? {
@@ -80,7 +81,7 @@ extension SupabaseServer {
         case "POST /factors": return enroll(request.body, session, user)
         case "POST /factors/challenge", "POST /factors/verify", "DELETE /factors":
             return factor(request, session, user, at: now)
-        case let kind where kind.hasPrefix("POST /rest/v1/rpc/"):
+        case let kind where kind.hasPrefix("POST /rest/v1/rpc/") || kind.hasPrefix("POST /functions/v1/"):
             return ProjectReply(body: ["called": request.body, "by": .string(user.id)])
         default: return ProjectReply(status: 404, body: .null)
         }

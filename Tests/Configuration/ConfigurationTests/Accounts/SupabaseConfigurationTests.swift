@@ -31,7 +31,7 @@ import Testing
     func `is at its url, be it below a path`(url: String, root: String) throws {
         let project = try project("", url: "url = \"\(url)\"\n").project
         #expect(project.authURL == root + "/auth/v1")
-        #expect(project.restURL == root + "/rest/v1")
+        #expect(project.gatewayURL == root)
         #expect(project.issuer == root + "/auth/v1")
     }
 

@@ -18,7 +18,7 @@ import Testing
         ("POST", "/factors/\(AgreeableSupabase.id(3))/challenge", "{}"),
         ("POST", "/factors/\(AgreeableSupabase.id(3))/verify", #"{"code":"123456"}"#),
         ("DELETE", "/factors/\(AgreeableSupabase.id(3))", nil), ("POST", "/reauthenticate", nil),
-        ("POST", "/rpc/touch", "{}"),
+        ("POST", "/rpc/touch", "{}"), ("POST", "/functions/send-invoice", "{}"),
     ]
 
     @Test(arguments: routes.indices)
@@ -146,6 +146,24 @@ import Testing
         #expect(house.project.last("POST /rest/v1/rpc/touch")?.body == ["x": ["y": [1, .null]]])
         #expect(await house.ask("POST", "/rpc/other", "{}").code == "validation_failed")
         #expect(await house.ask("POST", "/rpc/touch", "[1]").code == "invalid_request")
+    }
+
+    @Test func `calls the Edge Functions that are listed, and is told what a function refuses`() async throws {
+        let house = try await SupabaseHouse.signedIn()
+        let kind = "POST /functions/v1/send-invoice"
+        #expect(await house.ask("POST", "/functions/send-invoice", #"{"number":[7,null]}"#)["result"] == [:])
+        #expect(house.project.last(kind)?.body == ["number": [7, .null]])
+        house.project.answer(kind, 200, "sent", [("Content-Type", "text/plain")])
+        let text = await house.ask("POST", "/functions/send-invoice", "{}")
+        #expect(text.status == 502 && text.code == "invalid_provider_response")
+        #expect(text["detail"]?.string?.contains("Content-Type text/plain") == true)
+        house.project.refuse(kind, 403, "session_not_found", "not yours")
+        let refusal = await house.ask("POST", "/functions/send-invoice", "{}")
+        #expect(refusal.code == "provider_error" && refusal["provider_code"] == "function_error")
+        #expect(refusal["provider_message"] == "HTTP 403: not yours")
+        #expect(await house.ask("GET", "")["state"] == "authenticated")
+        #expect(await house.ask("POST", "/functions/touch", "{}").code == "validation_failed")
+        #expect(await house.ask("POST", "/functions/send-invoice", "[1]").code == "invalid_request")
     }
 
     @Test func `is in the session answer with its level, whoever asks and however`() async throws {

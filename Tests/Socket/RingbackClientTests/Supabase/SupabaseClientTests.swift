@@ -191,6 +191,7 @@ import Testing
                 return .json(200, #"{"factors":[{"id":"f","factor_type":"totp","status":"verified"}]}"#)
             case "/v1/accounts/app/factors": return .json(201, #"{"id":"f","factor_type":"phone","phone":"+49"}"#)
             case "/v1/accounts/app/rpc/f%2Fg": return .json(200, #"{"result":[1]}"#)
+            case "/v1/accounts/app/functions/f-g": return .json(200, #"{"result":null}"#)
             default: return .json(200, Self.account)
             }
         }
@@ -210,6 +211,7 @@ import Testing
         #expect(try await broker.verifyFactor("app", "f", code: "1", challenge: "c").nextAssurance == "aal2")
         try await broker.removeFactor("app", "f")
         #expect(try await broker.call("app", function: "f/g") == "[1]")
+        #expect(try await broker.invoke("app", function: "f-g", arguments: #"{"a":1}"#) == "null")
         let lines = daemon.requests.map { request in
             (request.split(separator: " HTTP/1.1").first ?? "") + " "
                 + (request.split(separator: "\r\n\r\n").dropFirst().first ?? "")
@@ -223,6 +225,7 @@ import Testing
                 #"POST /v1/accounts/app/factors/f/challenge {"channel":"sms"}"#,
                 #"POST /v1/accounts/app/factors/f/verify {"code":"1","challenge_id":"c"}"#,
                 "DELETE /v1/accounts/app/factors/f ", "POST /v1/accounts/app/rpc/f%2Fg {}",
+                #"POST /v1/accounts/app/functions/f-g {"a":1}"#,
             ])
     }
 }

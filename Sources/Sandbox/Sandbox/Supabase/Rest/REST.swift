@@ -231,3 +231,25 @@ extension SupabaseProject {
         return SupabaseResponses.json(table.rows[index])
     }
 }
+
+/// Edge Functions for tests.
+extension SupabaseProject {
+    /// The relay checks the token before it starts a function. The status and body of `fail` are those of the function.
+    func runEdgeFunction(_ call: SupabaseCall) -> ServerResponse {
+        guard let token = call.bearer else { return relayError(401, "Missing authorization header") }
+        guard (try? keys.claims(of: token, at: call.now)) != nil else { return relayError(401, "Invalid JWT") }
+        switch call.parts.joined(separator: "/") {
+        case "echo": return SupabaseResponses.json(value: (try? JSON(parsing: call.request.body)) ?? .null)
+        case "say-hello": return Responses.text("Hello!", status: 200)
+        case "nothing": return SupabaseResponses.empty(204)
+        case "fail": return SupabaseResponses.json(["error": "The function has failed."], status: 422)
+        default: return relayError(404, code: "NOT_FOUND", "Requested function was not found")
+        }
+    }
+
+    private func relayError(_ status: Int, code: String? = nil, _ message: String) -> ServerResponse {
+        SupabaseResponses.json(
+            ["code": code?.jsonValue ?? status.jsonValue, "message": message], status: status,
+            fields: [("x-relay-error", "true")])
+    }
+}
