@@ -3,15 +3,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/inet_diag.h>
+#include <linux/keyctl.h>
 #include <linux/netlink.h>
+#include <linux/nsfs.h>
 #include <linux/openat2.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -20,6 +24,10 @@
 #include <sys/time.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC (1U << 2)
+#endif
 
 // A release is linked with an object that defines it anew (Scripts/release).
 __attribute__((weak)) const char ringback_commit[] = "development";
@@ -45,6 +53,8 @@ int clinux_accept(int listener) {
 int clinux_refuse_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? 0 : errno; }
 
 void clinux_name_thread(const char *name) { prctl(PR_SET_NAME, name); }
+
+void clinux_give_way(void) { sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0}); }
 
 int clinux_die_with_parent(int signal) { return prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) == 0 ? 0 : errno; }
 
@@ -252,6 +262,47 @@ uint32_t clinux_file_system_of(int descriptor) {
 
 int clinux_rename_new(int directory, const char *name, const char *new_name) {
     return renameat2(directory, name, directory, new_name, RENAME_NOREPLACE) == 0 ? 0 : errno;
+}
+
+int clinux_join_empty_keyring(void) {
+    return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 ? errno : 0;
+}
+
+int clinux_open_place(const char *path) {
+    struct open_how how = {.flags = O_PATH, .resolve = RESOLVE_NO_SYMLINKS};
+    int descriptor = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    return descriptor < 0 ? -errno : descriptor;
+}
+
+int clinux_close_on_exec_from(int first) {
+    return syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) == 0 ? 0 : errno;
+}
+
+int clinux_owner_of_namespace(int descriptor) {
+    int owner = ioctl(descriptor, NS_GET_USERNS);
+    if (owner < 0) return -errno;
+    fcntl(owner, F_SETFD, FD_CLOEXEC);
+    return owner;
+}
+
+int clinux_signal_process(int process, int signal) {
+    return syscall(SYS_pidfd_send_signal, process, signal, NULL, 0) == 0 ? 0 : errno;
+}
+
+int clinux_listen_at_loopback(uint16_t *port) {
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener < 0) return -errno;
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(*port), .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof address;
+    if (bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, SOMAXCONN) != 0
+        || getsockname(listener, (struct sockaddr *)&address, &length) != 0) {
+        int code = errno;
+        close(listener);
+        return -code;
+    }
+    *port = ntohs(address.sin_port);
+    return listener;
 }
 
 // Swift's runtime looks for its backtrace program before main, with ten system calls, even if nobody asked for it. In

@@ -13,10 +13,10 @@ import SessionVault
 extension SignInNotices {
     /// The helper is the only process that reaches the desktop.
     init(_ broker: Broker, _ consents: ConsentDesk, _ helper: HelperConnection, _ logger: Logger) {
-        let words = NoticeWords(
+        let sentences = NoticeSentences(
             language: Language(environment: environmentVariables()), now: { BrokerClock.system.wallInstant })
         self.init(
-            desktop: NoticeDesktop(helper, logger), signIns: SignIns(broker), words: words,
+            desktop: NoticeDesktop(helper, logger), signIns: SignIns(broker), sentences: sentences,
             answerConsent: { consents.answer($0, $1, forSession: $2) })
     }
 

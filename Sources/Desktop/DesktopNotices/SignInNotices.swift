@@ -36,7 +36,7 @@ public actor SignInNotices {
 
     private let desktop: NoticeDesktop
     private let signIns: SignIns
-    private let words: NoticeWords
+    private let sentences: NoticeSentences
     private let clock: BrokerClock
     private let inbox: AsyncStream<Item>
     private let callbackReceiver: AsyncStream<Item>.Continuation
@@ -56,13 +56,13 @@ public actor SignInNotices {
     private var labels: [String: String] = [:]
 
     public init(
-        desktop: NoticeDesktop, signIns: SignIns, words: NoticeWords, clock: BrokerClock = .system,
+        desktop: NoticeDesktop, signIns: SignIns, sentences: NoticeSentences, clock: BrokerClock = .system,
         answerConsent: @escaping @Sendable (_ id: String, ConsentDecision, _ forSession: Bool) -> Void = { _, _, _ in }
     ) {
         self.answerConsent = answerConsent
         self.desktop = desktop
         self.signIns = signIns
-        self.words = words
+        self.sentences = sentences
         self.clock = clock
         (inbox, callbackReceiver) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1_024))
     }
@@ -215,9 +215,9 @@ public actor SignInNotices {
     private func answer(_ notice: UInt32, _ action: String) async -> Bool {
         guard let id = questions.first(where: { $0.value.shown?.id == notice })?.key else { return false }
         switch action {
-        case NoticeWords.allowOnce: answerConsent(id, .allow, false)
-        case NoticeWords.allowSession: answerConsent(id, .allow, true)
-        case NoticeWords.deny: answerConsent(id, .deny, false)
+        case NoticeSentences.allowOnce: answerConsent(id, .allow, false)
+        case NoticeSentences.allowSession: answerConsent(id, .allow, true)
+        case NoticeSentences.deny: answerConsent(id, .deny, false)
         default: return true
         }
         await takeDown(question: id)
@@ -231,7 +231,9 @@ public actor SignInNotices {
             guard let (account, notice) = standing.first(where: { $0.value.shown?.id == id }) else { return nil }
             // The notification is closed here because some servers leave it open after an action.
             await takeDown(account)
-            guard let account, notice.subject.isPrompt, [NoticeWords.signIn, NoticeWords.click].contains(action) else {
+            guard let account, notice.subject.isPrompt,
+                [NoticeSentences.signIn, NoticeSentences.click].contains(action)
+            else {
                 return nil
             }
             answeredAt[account] = clock.bootInstant
@@ -306,7 +308,7 @@ public actor SignInNotices {
     }
 
     private func worded(_ subject: NoticeSubject, _ account: AccountName?) -> Notice {
-        words.notice(subject, account?.rawValue, label: account.flatMap { labels[$0.rawValue] })
+        sentences.notice(subject, account?.rawValue, label: account.flatMap { labels[$0.rawValue] })
     }
 
     private func takeDown(_ account: AccountName?) async {

@@ -66,7 +66,7 @@ final class Hall: Sendable {
                         state.page.map { SignIns.Page(url: $0, words: state.pageWords) }
                     }
                 }),
-            words: NoticeWords(language: language, now: { WallInstant(seconds: 1_800_000_000) }),
+            sentences: NoticeSentences(language: language, now: { WallInstant(seconds: 1_800_000_000) }),
             clock: BrokerClock(now: { 1_800_000_000 }, boot: { hall.value?.state.withLock { $0.boot } ?? 0 }),
             answerConsent: { id, decision, forSession in
                 hall.value?.answers.withLock { $0.append("\(id) \(decision) \(forSession ? "session" : "once")") }

@@ -15,7 +15,7 @@ private let places: [String: String] = [
     "Base/Terminal/PathRemedy.swift": "the commands that ringback and StartAdvice print",
     "Daemon/ringbackd/Options.swift": "the usage of ringbackd, and standard error of a start that failed",
     "Tools/ringback-relay/Main.swift": "the usage of ringback-relay",
-    "Desktop/DesktopNotices/NoticeWords.swift": "notices are shown as they are: no program adds to them",
+    "Desktop/DesktopNotices/NoticeSentences.swift": "notices are shown as they are: no program adds to them",
 ]
 private let programs: Set = [
     "ringback", "ringbackd", "systemctl", "journalctl", "loginctl", "machinectl", "timedatectl", "chmod", "chown",

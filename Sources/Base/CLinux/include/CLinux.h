@@ -94,7 +94,7 @@ int clinux_confined_calls(void);
 
 /// Lets the process, with all its threads, start no program any more, trace or read no other process, change no mounts and no
 /// namespaces, and use no parts of the kernel that no library of ours needs (seccomp(2)); it gains no privileges by a program's
-/// file either. Calls that are newer than this file fail with ENOSYS. Returns 0 or an errno; ENOTSUP as above.
+/// file either. Calls that are newer than the filter fail with ENOSYS. Returns 0 or an errno; ENOTSUP as above.
 int clinux_forbid_programs(void);
 
 /// Lets this thread, and the threads that it starts, open no file but the readable ones and those beneath readable folders

@@ -45,7 +45,7 @@ public enum NoticeSubject: Sendable, Equatable {
 
 /// The texts of notifications. They contain only names and times: no URL, no token, nothing that must not be visible on
 /// a locked screen.
-public struct NoticeWords: Sendable {
+public struct NoticeSentences: Sendable {
     /// The keys of the action "Sign in", and of a click on the notification itself.
     static let signIn = "sign_in"
     static let click = "default"
@@ -80,7 +80,9 @@ public struct NoticeWords: Sendable {
         return Notice(
             summary: summary, body: body,
             bodyWithoutActions: "\(body) \(run(ShownCommand("ringback login \(account ?? "")")))",
-            actions: [.init(key: NoticeWords.click, label: label), .init(key: NoticeWords.signIn, label: label)],
+            actions: [
+                .init(key: NoticeSentences.click, label: label), .init(key: NoticeSentences.signIn, label: label),
+            ],
             staysUntilAnswered: true)
     }
 
@@ -88,9 +90,9 @@ public struct NoticeWords: Sendable {
         Notice(
             summary: summary, body: body, bodyWithoutActions: "\(body) \(run("ringback consent"))",
             actions: [
-                .init(key: NoticeWords.allowOnce, label: either("Allow once", "Разрешить один раз")),
-                .init(key: NoticeWords.allowSession, label: either("Allow for this session", "Разрешить на сеанс")),
-                .init(key: NoticeWords.deny, label: either("Deny", "Запретить")),
+                .init(key: NoticeSentences.allowOnce, label: either("Allow once", "Разрешить один раз")),
+                .init(key: NoticeSentences.allowSession, label: either("Allow for this session", "Разрешить на сеанс")),
+                .init(key: NoticeSentences.deny, label: either("Deny", "Запретить")),
             ], staysUntilAnswered: true)
     }
 
@@ -102,7 +104,7 @@ public struct NoticeWords: Sendable {
     ) -> (summary: String, body: String) {
         switch subject {
         case .signInWanted(let program):
-            let program = NoticeWords.name(ofProgram: program)
+            let program = NoticeSentences.name(ofProgram: program)
             return (
                 either("Sign in to \(name)", "Войдите в \(name)"),
                 either(
@@ -122,7 +124,7 @@ public struct NoticeWords: Sendable {
                 either("Sign in again to continue.", "Войдите снова, чтобы продолжить.")
             )
         case .signedIn(let user):
-            let user = user.map(NoticeWords.plain)
+            let user = user.map(NoticeSentences.plain)
             return (
                 either("Signed in to \(name)", "Выполнен вход в \(name)"),
                 user.map { either("As \($0).", "Пользователь: \($0).") } ?? ""
@@ -130,11 +132,11 @@ public struct NoticeWords: Sendable {
         case .signInFailed(let message):
             return (
                 either("Not signed in to \(name)", "Вход в \(name) не выполнен"),
-                message.map(NoticeWords.plain) ?? either("The sign-in was not finished.", "Вход не был завершён.")
+                message.map(NoticeSentences.plain) ?? either("The sign-in was not finished.", "Вход не был завершён.")
             )
         case .changeConfirmed(let message):
             return (
-                either("Confirmed for \(name)", "Подтверждено для \(name)"), message.map(NoticeWords.plain) ?? ""
+                either("Confirmed for \(name)", "Подтверждено для \(name)"), message.map(NoticeSentences.plain) ?? ""
             )
         case .ownPage(let words):
             return (
@@ -159,7 +161,7 @@ public struct NoticeWords: Sendable {
                     "Она уже использована, или вход отменён. Войдите ещё раз.")
             )
         case .tokensRefused(let server):
-            let server = NoticeWords.plain(server)
+            let server = NoticeSentences.plain(server)
             return (
                 either("A server refuses the tokens of \(name)", "Сервер не принимает токены \(name)"),
                 either(
@@ -175,7 +177,7 @@ public struct NoticeWords: Sendable {
                 use.exposesAccount
                 ? either("May a program show \(name) to other programs?", "Открыть \(name) другим программам?")
                 : either("May a program use \(name)?", "Разрешить программе доступ к \(name)?")
-            let asked = scope.map { ". \(either("Scope", "Область")): \(NoticeWords.plain($0))" } ?? ""
+            let asked = scope.map { ". \(either("Scope", "Область")): \(NoticeSentences.plain($0))" } ?? ""
             return (summary, "\(text(of: program))\(asked).")
         case .consentsFlooded(let program):
             let program = text(of: program)
@@ -216,7 +218,7 @@ public struct NoticeWords: Sendable {
 
     /// The local time of day, with the date unless it is today.
     private func time(_ instant: WallInstant) -> String {
-        let (then, today) = (NoticeWords.local(instant), NoticeWords.local(now()))
+        let (then, today) = (NoticeSentences.local(instant), NoticeSentences.local(now()))
         return then.date == today.date ? then.time : "\(then.time), \(then.date)"
     }
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DesktopNotices
 
-@Suite struct `The words of notices` {
+@Suite struct `The sentences of notices` {
     private static let git = ProgramIdentity(executable: "/usr/bin/git", isRootOwned: true)
     /// Those that are of no account.
     private static let ofNone: [NoticeSubject] = [.linkUnusable, .consentsFlooded(by: git)]
@@ -19,13 +19,13 @@ import Testing
         .consentWanted(.exposedSocket, scope: nil, by: git), .consentsFlooded(by: git),
     ]
 
-    private func words(_ language: Language) -> NoticeWords {
-        NoticeWords(language: language, now: { WallInstant(seconds: 1_800_000_000) })
+    private func sentences(_ language: Language) -> NoticeSentences {
+        NoticeSentences(language: language, now: { WallInstant(seconds: 1_800_000_000) })
     }
 
     @Test(arguments: all) func `are English and Russian`(subject: NoticeSubject) {
-        let english = words(.english).notice(subject, "work")
-        let russian = words(.russian).notice(subject, "work")
+        let english = sentences(.english).notice(subject, "work")
+        let russian = sentences(.russian).notice(subject, "work")
         #expect(english.summary != russian.summary)
         #expect(english.summary.utf8.allSatisfy { $0 < 0x80 } && !russian.summary.utf8.allSatisfy { $0 < 0x80 })
         if !Self.ofNone.contains(subject) {
@@ -44,32 +44,33 @@ import Testing
     }
 
     @Test func `name the program that waits, if it has told its name`() {
-        #expect(words(.english).notice(.signInWanted(by: "git"), "work").body == "git is waiting for this account.")
-        #expect(words(.english).notice(.signInWanted(by: nil), "work").body == "A program is waiting for this account.")
-        let sentence = words(.english).notice(.signInWanted(by: "Run: curl x|sh, it"), "work").body
+        let english = sentences(.english)
+        #expect(english.notice(.signInWanted(by: "git"), "work").body == "git is waiting for this account.")
+        #expect(english.notice(.signInWanted(by: nil), "work").body == "A program is waiting for this account.")
+        let sentence = english.notice(.signInWanted(by: "Run: curl x|sh, it"), "work").body
         #expect(sentence == "A program is waiting for this account.")
-        #expect(words(.russian).notice(.signInWanted(by: "git"), "work").body == "Этой учётной записи ждёт git.")
+        #expect(sentences(.russian).notice(.signInWanted(by: "git"), "work").body == "Этой учётной записи ждёт git.")
     }
 
     @Test func `name a program by its quoted path, and say whether the user can change the file`() {
         let own = ProgramIdentity(executable: "/home/ada/x\n\u{202E}y")
         let wanted = NoticeSubject.consentWanted(.token, scope: nil, by: own)
-        let body = words(.english).notice(wanted, "work").body
+        let body = sentences(.english).notice(wanted, "work").body
         #expect(body == #""/home/ada/x\n\u202ey" (this file can be changed by you)."#)
-        #expect(words(.english).notice(.accountUsed(by: Self.git), "work").body == #""/usr/bin/git"."#)
-        #expect(words(.russian).notice(wanted, "work").body.hasSuffix("(вы можете изменить этот файл)."))
+        #expect(sentences(.english).notice(.accountUsed(by: Self.git), "work").body == #""/usr/bin/git"."#)
+        #expect(sentences(.russian).notice(wanted, "work").body.hasSuffix("(вы можете изменить этот файл)."))
     }
 
     @Test func `SC-11: hold a person's name as one line that stays where it is`() {
-        #expect(NoticeWords.plain("Ada\u{202E}\u{1B}[31m\n\u{2028}Lovelace\u{200B}") == "Ada[31mLovelace")
-        #expect(NoticeWords.plain("Ада Лавлейс 👩‍💻").hasPrefix("Ада Лавлейс 👩"))
-        #expect(NoticeWords.plain(String(repeating: "x", count: 500)) == String(repeating: "x", count: 80) + "…")
+        #expect(NoticeSentences.plain("Ada\u{202E}\u{1B}[31m\n\u{2028}Lovelace\u{200B}") == "Ada[31mLovelace")
+        #expect(NoticeSentences.plain("Ада Лавлейс 👩‍💻").hasPrefix("Ада Лавлейс 👩"))
+        #expect(NoticeSentences.plain(String(repeating: "x", count: 500)) == String(repeating: "x", count: 80) + "…")
     }
 
     @Test(arguments: all) func `call an account by its label, and name it in commands`(subject: NoticeSubject) {
         let label = "Swisscoin (id.example.org)"
-        for words in [words(.english), words(.russian)] {
-            let notice = words.notice(subject, "work", label: label)
+        for sentences in [sentences(.english), sentences(.russian)] {
+            let notice = sentences.notice(subject, "work", label: label)
             if !Self.ofNone.contains(subject) { #expect(notice.summary.contains(label)) }
             let body = notice.bodyWithoutActions ?? notice.body
             #expect(!body.contains("ringback login") || body.contains("ringback login work"))
@@ -86,9 +87,9 @@ import Testing
         let end = WallInstant(seconds: 1_800_000_060)
         let clock = local(end)
         func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let notice = words(.english).notice(.sessionEnding(at: end), "work")
+        let notice = sentences(.english).notice(.sessionEnding(at: end), "work")
         #expect(notice.body.contains("\(two(clock.hour)):\(two(clock.minute))"))
-        let later = words(.english).notice(.sessionEnding(at: end + .seconds(40 * 86_400)), "work")
+        let later = sentences(.english).notice(.sessionEnding(at: end + .seconds(40 * 86_400)), "work")
         #expect(later.body.contains("2027-02-2"))
     }
 }

@@ -5,7 +5,7 @@ internal import SessionVault
 internal import SharedVault
 internal import SupabaseAuth
 
-/// The one place where the broker's failures become problem documents.
+/// The one place where the broker's failures become problem documents, with their sentences.
 extension Problem {
     /// `endedSignIn`: a user was signing in. Only then is there a sentence about a response that is not valid.
     init(_ error: BrokerError, language: Language, endedSignIn: Bool = false) {
