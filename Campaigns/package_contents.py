@@ -17,8 +17,8 @@ NEEDED_DOCUMENTS = {DOC + name for name in [
 PYTHON = "usr/lib/python3/dist-packages/ringback"
 PYTHON_DOCUMENTS = {"usr/share/doc/python3-ringback/" + name for name in [
     "README.md", "copyright", "changelog.gz", "changelog.Debian.gz", "examples/profile.py", "examples/phone.py"]}
-# In lib/ringback, for who puts that into a PATH.
-NAMES = ["keyring", "oidc-token"]
+# In lib/ringback, for who puts that into a PATH, and for GIT_ASKPASS.
+NAMES = ["keyring", "oidc-token", "ringback-askpass"]
 LICENCES = ["Apache License", "Runtime Library Exception", "GNU LESSER GENERAL PUBLIC LICENSE", "The ServiceLifecycle Project"]
 
 

@@ -45,9 +45,9 @@ struct Ringback: ParsableCommand {
             CommandGroup(
                 name: "Called by tools",
                 subcommands: [
-                    MCPVerb.self, GitCredentialVerb.self, KubectlCredentialVerb.self, DockerCredentialVerb.self,
-                    CargoCredentialVerb.self, GoAuthVerb.self, BazelCredentialVerb.self, TerraformCredentialVerb.self,
-                    KeyringVerb.self, GoogleCredentialVerb.self, OIDCTokenVerb.self,
+                    MCPVerb.self, GitCredentialVerb.self, AskPassVerb.self, KubectlCredentialVerb.self,
+                    DockerCredentialVerb.self, CargoCredentialVerb.self, GoAuthVerb.self, BazelCredentialVerb.self,
+                    TerraformCredentialVerb.self, KeyringVerb.self, GoogleCredentialVerb.self, OIDCTokenVerb.self,
                 ]),
             CommandGroup(name: "Links of apps", subcommands: [SchemeVerbs.self, Links.self, Open.self]),
             CommandGroup(

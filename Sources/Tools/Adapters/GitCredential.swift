@@ -86,7 +86,7 @@ public struct GitCredential: Sendable, Equatable {
         }
         guard scheme.utf8.allSatisfy({ $0.isUnreserved || $0 == UInt8(ascii: "+") }),
             host.utf8.allSatisfy({ $0.isUnreserved || "[]:".utf8.contains($0) })
-        else { throw AdapterFailure("git named a protocol or host with characters that none has.") }
+        else { throw AdapterFailure("The tool named a protocol or host with characters that none has.") }
         var url = "\(scheme)://\(host)"
         // git gives the path decoded, and without its first slash.
         if let path = fields.path {
@@ -96,7 +96,7 @@ public struct GitCredential: Sendable, Equatable {
         do {
             _ = try WebURL(parsing: url)
         } catch {
-            throw AdapterFailure("git named something that is no URL.")
+            throw AdapterFailure("The tool named something that is no URL.")
         }
         return url
     }

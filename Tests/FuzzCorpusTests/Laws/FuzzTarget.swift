@@ -41,6 +41,7 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "device-answer", check: DeviceAnswerLaw.check),
         FuzzTarget(name: "origin", check: OriginLaw.check),
         FuzzTarget(name: "git-credential", check: GitCredentialLaw.check),
+        FuzzTarget(name: "askpass", check: AskPassLaw.check),
         FuzzTarget(name: "kubectl-credential", check: KubectlCredentialLaw.check),
         FuzzTarget(name: "docker-credential", check: DockerCredentialLaw.check),
         FuzzTarget(name: "tool-request", check: ToolRequestLaw.check),

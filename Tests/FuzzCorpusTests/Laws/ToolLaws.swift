@@ -110,6 +110,25 @@ enum GitCredentialLaw {
     }
 }
 
+/// The prompt of an askpass program.
+enum AskPassLaw {
+    static func check(_ bytes: [UInt8]) throws {
+        let prompt = String(decoding: bytes, as: UTF8.self)
+        guard let read = try? AskPass(prompt: prompt) else { return }
+        let url = try WebURL(parsing: read.request.url)
+        try hold("a lookup names a host", url.host?.isEmpty == false)
+        try hold("a lookup has no query and no fragment", url.query == nil && url.fragment == nil)
+        let server = read.request.url.dropFirst(url.scheme.utf8.count + 3).prefix { $0 != "/" }
+        let ends = ["/", "'", "\""].flatMap { end in ["@\(server)\(end)", "://\(server)\(end)"] }
+        try hold("the prompt has the server as it is", ends.contains { Array(prompt.utf8).contains($0.utf8) })
+        let name = read.request.username ?? "x"
+        try hold("a user name has no control character", name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F })
+        let credential = AdapterCredential(headers: [], username: prompt, secret: "t0ken", expiresAt: nil)
+        guard let answer = try? read.answer(credential) else { return }
+        try holdLine(answer)
+    }
+}
+
 /// What kubectl writes to the variable of a credential plugin. The first line is the token of the answer, the rest the
 /// variable.
 enum KubectlCredentialLaw {

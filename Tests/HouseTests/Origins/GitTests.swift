@@ -101,6 +101,37 @@ import Testing
         }
     }
 
+    @Test(.enabled(if: isInstalled, "git is not installed"))
+    func `git without a credential helper gets the user name and the token from ringback-askpass`() async throws {
+        try await Stage.playSignedIn(Stage.twoAccounts + Self.origin) { stage in
+            let token = try #require(try await stage.token())
+            stage.link(ringbackAs: "ringback-askpass")
+            let program = "\(stage.directory)/bin/ringback-askpass"
+            func fill(_ server: String) async throws -> Output {
+                try await stage.run(
+                    "/usr/bin/git", ["-c", "credential.helper=", "credential", "fill"], stdin: server,
+                    environment: ["GIT_ASKPASS": program, "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1"])
+            }
+            let filled = try await fill("protocol=https\nhost=git.example.org\n").expect(0)
+            #expect(filled.lines.contains("username=oauth2") && filled.lines.contains("password=\(token)"), "\(filled)")
+            let named = try await fill("protocol=https\nhost=git.example.org\nusername=ada@x.org\n").expect(0)
+            #expect(named.lines.contains("username=ada@x.org") && named.lines.contains("password=\(token)"), "\(named)")
+            for server in ["protocol=https\nhost=other.example.org\n", "protocol=http\nhost=git.example.org\n"] {
+                let other = try await fill(server)
+                #expect(other.status != 0 && !other.out.contains("password="), "\(other)")
+                #expect(other.err.contains("origin add") && other.err.contains("terminal prompts disabled"), "\(other)")
+            }
+            try await stage.run(
+                program, ["Enter passphrase for key '/home/ada/.ssh/id_ed25519': "], status: 1, out: "",
+                says: "The prompt asks neither")
+            try await stage.ringback("logout", "work", status: 0)
+            try await stage.run(
+                program, ["Password for 'https://git.example.org': "], status: 3, out: "", says: "ringback login work")
+            let audit = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
+            #expect(audit.contains { $0["tool"] == "askpass" && $0["origin"] == "https://git.example.org/*" })
+        }
+    }
+
     @Test(.enabled(if: isInstalled, "git is not installed"), arguments: [false, true])
     func `git-credential waits on a terminal, and opens the page at Enter or at once`(isAtOnce: Bool) async throws {
         let accounts =

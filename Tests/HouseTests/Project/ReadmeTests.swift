@@ -79,6 +79,8 @@ private let commandsForPeople = [
         "needs a mail server; run by make test-tools, as are the lines of configuration of the same page",
     "curl -sSf -H @<(ringback token --origin https://files.example.org --format header) https://files.example.org/a.txt":
         "needs a server; run by make test-tools",
+    "LC_ALL=C wget --use-askpass=/usr/lib/ringback/ringback-askpass https://files.example.org/a.txt":
+        "needs a server; wget's prompts are read by the tests of the adapters, and git runs the program in those of git",
     "ringback setup go":
         "needs go; run by make test-tools, and with a program in its place by the tests of ringback setup",
     "ringback vault init postgresql://postgres@db.example.org/ringback --owner ada":

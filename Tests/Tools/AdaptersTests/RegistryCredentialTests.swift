@@ -27,6 +27,7 @@ private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8
         let wrong = AdapterCredential.bearer(token)
         let cargo = #"{"v":1,"kind":"get","registry":{"index-url":"sparse+https://cargo.example.org/"}}"#
         let answers: [(String, () throws -> [UInt8])] = [
+            ("askpass", { try AskPass(prompt: "Password for 'https://a.example.org': ").answer(wrong) }),
             ("bazel", { try BazelCredential(reading: Array(#"{"uri":"https://b.example.org/"}"#.utf8)).answer(wrong) }),
             ("cargo", { try CargoCredential(reading: Array(cargo.utf8)).answer(wrong) }),
             ("docker", { try DockerCredential(reading: Array("r.example.org".utf8)).answer(wrong) }),

@@ -135,8 +135,10 @@ struct AdapterCalls {
     }
 
     /// The credential for a place; nil if no origin is configured for it. Waits for a sign-in only on a terminal.
-    func credential(_ request: AdapterRequest) throws(RingbackError) -> AdapterCredential? {
-        try ignoring(.notFound, call: lookup(request) { Console.Stream.errors.isTerminal })
+    func credential(
+        _ request: AdapterRequest, mayWait: () -> Bool = { Console.Stream.errors.isTerminal }
+    ) throws(RingbackError) -> AdapterCredential? {
+        try ignoring(.notFound, call: lookup(request, mayWait: mayWait))
     }
 
     /// True if an origin is configured for a place. The lookup names a refused token that the daemon never issued, so
@@ -149,10 +151,10 @@ struct AdapterCalls {
     }
 
     func answer(
-        _ request: AdapterRequest, otherwise: () -> Int32 = { 0 },
-        _ answer: (AdapterCredential) throws(AdapterFailure) -> [UInt8]
+        _ request: AdapterRequest, mayWait: () -> Bool = { Console.Stream.errors.isTerminal },
+        otherwise: () -> Int32 = { 0 }, _ answer: (AdapterCredential) throws(AdapterFailure) -> [UInt8]
     ) throws(RingbackError) -> Int32 {
-        guard let found = try credential(request) else { return otherwise() }
+        guard let found = try credential(request, mayWait: mayWait) else { return otherwise() }
         return AdapterCalls.print(try AdapterCalls.translated(try answer(found)))
     }
 
@@ -202,7 +204,7 @@ enum AdapterProgram {
     private static let verbs = [
         "kubectl-ringback": "kubectl-credential", "docker-credential-ringback": "docker-credential",
         "cargo-credential-ringback": "cargo-credential", "bazel-credential-ringback": "bazel-credential",
-        "terraform-credentials-ringback": "terraform-credential",
+        "terraform-credentials-ringback": "terraform-credential", "ringback-askpass": "askpass",
     ]
 
     /// Runs git's helper, pnpm's, `keyring` or `oidc-token`, if that is meant; nil for anything else. git runs its
@@ -290,7 +292,7 @@ struct GitCredentialVerb: ParsableCommand {
     }
 
     /// True if a user can be expected to sign in now: there is a terminal, and git was not told to ask for nothing.
-    private static var isInteractive: Bool {
+    static var isInteractive: Bool {
         guard Console.Stream.errors.isTerminal, SocketPlace.variable("GIT_TERMINAL_PROMPT") != "0" else { return false }
         let setting = Tool.run(["git", "config", "--get", "credential.interactive"])?.line?.lowercased()
         return !["false", "no", "off", "0", "never"].contains(setting ?? "true")

@@ -294,6 +294,28 @@ struct TerraformCredentialVerb: ParsableCommand {
     }
 }
 
+struct AskPassVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "askpass", abstract: "Give git, wget and others the user name or the token for a server.",
+        discussion: """
+            An askpass program: the tool runs it with a prompt as the argument. The configuration's [[origin]] tables say \
+            which account's token goes to which server. Also run as ringback-askpass.
+            """)
+
+    @Argument(help: "The prompt for the user name or the password of a URL, as git writes it.") var prompt: String
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        let calls = AdapterCalls(socket: daemon.socket, tool: "askpass")
+        try AdapterCalls.verb { () throws(RingbackError) in
+            let asked = try AdapterCalls.translated(try AskPass(prompt: prompt))
+            return try calls.answer(
+                asked.request, mayWait: { GitCredentialVerb.isInteractive }, otherwise: AdapterCalls.noOrigin,
+                asked.answer)
+        }
+    }
+}
+
 struct GoogleCredentialVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "google-credential", abstract: "Give Google's client libraries an ID token to exchange.",
