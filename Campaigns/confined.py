@@ -333,6 +333,19 @@ def signals(person, report, count):
             break
 
 
+def keys(person, report, count):
+    """Ctrl-C at any point of the start ends the run, also before the command has begun."""
+    chances = random.Random(39)
+    for _ in range(count):
+        press = f'(sleep {chances.random() * 0.4:.3f}; echo press) & exec "$@"'
+        try:
+            person.on_terminal(["sh", "-c", press, "sh", *person.run([], "sleep", "60")], [(b"press", b"\x03")], seconds=20)
+            report.note(True, "Ctrl-C")
+        except Trouble as trouble:
+            report.note(False, "Ctrl-C", trouble)
+            break
+
+
 def accounts(person, report, places):
     """A token of what was given, and of nothing else; the socket ends with the command, and not with the daemon."""
     socket, begin = person.daemon(places)
@@ -475,7 +488,9 @@ def campaign(chosen, report, places):
     terminal(person, report)
     if not chosen.short:
         walk_in_tmux(person, report, places)
-    signals(person, report, SHORT_KILLS if chosen.short else KILLS)
+    count = SHORT_KILLS if chosen.short else KILLS
+    signals(person, report, count)
+    keys(person, report, count)
     accounts(person, report, places)
     refusals(person, report)
 

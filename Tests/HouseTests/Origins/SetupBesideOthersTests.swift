@@ -1,4 +1,5 @@
 import Glibc
+import RingbackBase
 import Testing
 
 @Suite struct `ringback setup beside what others wrote` {
@@ -23,6 +24,23 @@ import Testing
             try await stage.ringback("origin", "remove", "https://r.example.org", status: 0)
             let list = try await setUp(stage)
             #expect(list.err.contains("https://r.example.org, but no [[origin]] table names that server"), "\(list)")
+        }
+    }
+
+    @Test(.enabled(if: `ringback setup`.hasGit, "git is not installed"))
+    func `git and docker are set up, although an origin for ID tokens is left out`() async throws {
+        let cluster = "[[origin]]\nurl = \"https://k8s.example.org/*\"\naccount = \"work\"\nkind = \"id_token\"\n"
+        try await Stage.play(Self.origins(("https://git.example.org/*", "work")) + cluster, startsDaemon: false) {
+            stage in
+            try stage.write("#!/bin/sh\n", to: "\(stage.directory)/bin/docker", mode: 0o700)
+            let place = ["PATH": "\(stage.directory)/home/.local/bin:\(stage.directory)/bin:/usr/bin:/bin"]
+            for tool in ["git", "docker"] {
+                let done = try await setUp(stage, tool, "--yes", added: place).expect(0, says: "Done.")
+                #expect(!done.out.contains("k8s.example.org"), "\(done)")
+                let list = try await setUp(stage, "--json", added: place)
+                let row = try list.json["tools"]?.array?.first { $0["tool"]?.string == tool }
+                #expect(row?["state"] == "set up", "\(list)")
+            }
         }
     }
 

@@ -66,7 +66,7 @@ import Testing
         #expect(announced.last?.hasPrefix("Mail to alice@example.org (") == true, "\(announced)")
         let page = await visitor.get("/sandbox/inbox").text
         let mail = try #require(page.firstRange(of: "alice@example.org"))
-        let sms = try #require(page.firstRange(of: "14155550100"))
+        let sms = try #require(page.firstRange(of: "SMS to <strong>14155550100</strong> (sms): <code>"))
         #expect(mail.lowerBound < sms.lowerBound)
         #expect(page.contains(try #require(announced.first?.split(separator: " ").last)))
     }

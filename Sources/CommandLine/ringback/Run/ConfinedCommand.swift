@@ -94,7 +94,9 @@ struct ConfinedCommand {
         close(ends[0])
         defer { network?.end() }
         // bubblewrap passes nothing on.
-        return command.wait(for: child, pass: { clinux_signal_process(descriptors[1], $0) })
+        let pass = { (number: Int32) in _ = clinux_signal_process(descriptors[1], number) }
+        command.passPending(pass)
+        return command.wait(for: child, pass: pass)
     }
 
     private func reason(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }

@@ -14,6 +14,14 @@ enum RunInside {
         let words = arguments.dropFirst()
         guard words.count > 5, words.first == name, let socket = Int32(words[words.startIndex + 1]) else { return nil }
         let (ignored, place) = (words[words.startIndex + 2], words[words.startIndex + 4])
+        // From here on Ctrl-C waits until the command may start, and ends it then.
+        let kept = Set(ignored.split(separator: ",").compactMap { Int32($0) })
+        let keys = [SIGINT, SIGQUIT].filter { !kept.contains($0) }
+        var set = sigset_t()
+        unsafe sigemptyset(&set)
+        for number in keys { unsafe sigaddset(&set, number) }
+        unsafe sigprocmask(SIG_BLOCK, &set, nil)
+        for number in keys { signal(number, SIG_DFL) }
         let listeners = words[words.startIndex + 3].split(separator: ",").map { text in
             var port = UInt16(text) ?? 0
             return unsafe clinux_listen_at_loopback(&port)
@@ -27,9 +35,6 @@ enum RunInside {
         var none = [Int32](repeating: -1, count: 8)
         // Without the byte the network could not be made, or nobody waits for the command any more.
         guard unsafe clinux_receive_descriptors(socket, &none) == 0 else { return Run.Failed.wall }
-        let kept = Set(ignored.split(separator: ",").compactMap { Int32($0) })
-        for number in [SIGINT, SIGQUIT] where !kept.contains(number) { signal(number, SIG_DFL) }
-        var set = sigset_t()
         unsafe sigemptyset(&set)
         unsafe sigprocmask(SIG_SETMASK, &set, nil)
         _ = clinux_close_on_exec_from(3)

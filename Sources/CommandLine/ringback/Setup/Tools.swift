@@ -3,6 +3,11 @@ import RingbackBase
 import RingbackClient
 import Terminal
 
+extension [OriginEntry] {
+    /// What git and docker are set up for. Clusters check ID tokens.
+    fileprivate var withAccessTokens: [OriginEntry] { filter { $0.kind == .accessToken } }
+}
+
 /// git: a credential helper for the server of each origin, in the user's own configuration, by `git config`. An empty
 /// value before it removes the helpers that git inherits for the server: they would store our token and give it when it
 /// has expired. They are named after it again, and run once Ringback is removed.
@@ -16,7 +21,7 @@ struct GitSetup: ToolSetup {
     private static let config = ["git", "config", "--global"]
 
     func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan {
-        let usable = origins.map(\.rule.pattern).filter(GitConfiguration.isUsable)
+        let usable = origins.withAccessTokens.map(\.rule.pattern).filter(GitConfiguration.isUsable)
         guard !usable.isEmpty else { throw GitSetup.noOrigin(of: account, "git can ask for") }
         let changes = try all().changes(for: usable, program: program, in: try file())
         return SetupPlan(steps: changes.map(GitSetup.step))
@@ -29,7 +34,7 @@ struct GitSetup: ToolSetup {
     func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
         let all = try all()
         var (servers, notes, missing, hasOther) = ([String](), [String](), 0, false)
-        for origin in origins where GitConfiguration.isUsable(origin.rule.pattern) {
+        for origin in origins.withAccessTokens where GitConfiguration.isUsable(origin.rule.pattern) {
             let text = origin.rule.pattern.text
             let standing = all.standing(for: origin.rule.pattern)
             guard standing.isAsked else {
@@ -322,7 +327,7 @@ struct DockerSetup: ToolSetup {
     }
 
     func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan {
-        let registries = DockerSetup.registries(of: origins)
+        let registries = DockerSetup.registries(of: origins.withAccessTokens)
         guard !registries.isEmpty else {
             throw DockerSetup.noOrigin(
                 of: account, "docker can ask for: one with https, without a path and a user name")
@@ -372,10 +377,11 @@ struct DockerSetup: ToolSetup {
     }
 
     func standing(for origins: [OriginEntry]) throws(RingbackError) -> ToolStanding {
-        let registries = DockerSetup.registries(of: origins)
+        let registries = DockerSetup.registries(of: origins.withAccessTokens)
+        let known = DockerSetup.registries(of: origins)
         let configuration = try read().configuration
         let servers = configuration.registries
-        var notes = servers.filter { !registries.contains($0) }.map {
+        var notes = servers.filter { !known.contains($0) }.map {
             "\(path) names Ringback for \($0), but no [[origin]] table names that server."
         }
         let others = registries.compactMap { registry in

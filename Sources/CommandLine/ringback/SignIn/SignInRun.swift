@@ -229,7 +229,7 @@ struct SignInRun {
             }
             show()
         }
-        return try wait(for: flow, in: program, browser, calls, paste, until: bound, progress, watch)
+        return try wait(for: flow, in: (program, browser), calls, paste, until: bound, progress, watch)
     }
 
     /// Nil if no browser was started. It is never started with the page's own address, which every user of the machine
@@ -258,10 +258,10 @@ struct SignInRun {
 
     /// The wait after a browser was started. The user is told if the page does not open; then its address is shown.
     private func wait(
-        for flow: Flow, in browser: AccountBrowser, _ process: Int32, _ calls: BrokerCalls, _ paste: PasteEntry?,
+        for flow: Flow, in browser: (program: AccountBrowser, pid: Int32), _ calls: BrokerCalls, _ paste: PasteEntry?,
         until end: ContinuousClock.Instant?, _ progress: ProgressLine, _ show: @escaping () -> Void
     ) throws(RingbackError) -> Flow {
-        var opener: Int32? = process
+        var opener: Int32? = browser.pid
         var hasFailed = false
         var opening = PageOpening(of: flow)
         func showPageOnce(takesPaste: Bool) {
@@ -276,7 +276,7 @@ struct SignInRun {
                 if status != 0 {
                     hasFailed = true
                     progress.clear()
-                    Output.note(browser.ended(status) + " Run: ringback doctor")
+                    Output.note(browser.program.ended(status) + " Run: ringback doctor")
                     if paste == nil || opening.isSettled { showPageOnce(takesPaste: false) }
                 }
             }

@@ -200,6 +200,15 @@ struct ChildCommand {
         return [SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(number)
     }
 
+    /// Passes on the signals that came before the command could take them, those of the terminal too.
+    func passPending(_ pass: (_ signal: Int32) -> Void) {
+        var (set, none) = (awaited, timespec())
+        while case let number = unsafe sigtimedwait(&set, nil, &none), number > 0 {
+            // ``wait(for:pass:childEnded:)`` begins with the children that have ended.
+            if number != SIGCHLD { pass(number) }
+        }
+    }
+
     /// - Parameter environment: its lines; nil for that of this process.
     func start(_ arguments: [String], environment: [String]? = nil) throws(CommandFailure) -> Int32 {
         var vector = unsafe arguments.map { unsafe strdup($0) } + [nil]

@@ -104,8 +104,8 @@ enum Pages {
     static func inbox(_ messages: [SentMessage]) -> ServerResponse {
         let items = messages.map { message in
             let link = message.link.map { "<br><a href=\"\(escape($0))\">\(escape($0))</a>" } ?? ""
-            return "To <strong>\(escape(message.to))</strong> by \(escape(message.channel)), "
-                + "\(escape(message.type)): <code>\(escape(message.code))</code>\(link)"
+            return "\(message.kind) to <strong>\(escape(message.to))</strong> (\(escape(message.type))): "
+                + "<code>\(escape(message.code))</code>\(link)"
         }
         let content = items.isEmpty ? "<p>Nothing has been sent yet.</p>" : list(items)
         return Responses.page(document("Inbox", "<h1>Inbox</h1>\n\(content)"))

@@ -46,8 +46,7 @@ extension Issuer {
             }
         let refreshToken = issuesRefreshToken ? newRefreshToken(of: family, at: now) : nil
         return try answer(
-            client, family: family, scopes: scopes, refreshToken: refreshToken, held: nil, nonce: nonce,
-            hasIDToken: true, at: now)
+            client, family: family, scopes: scopes, refreshToken: refreshToken, held: nil, nonce: nonce, at: now)
     }
 
     mutating func refresh(_ parameters: Parameters, _ client: SandboxClient, at now: Int) throws -> ServerResponse {
@@ -76,8 +75,7 @@ extension Issuer {
         counters[.refreshes] += 1
         let given = perturbations.take(.tokenWholeScope) ? family.scopes : scopes
         return try answer(
-            client, family: grant.family, scopes: given, refreshToken: refreshToken, held: token, nonce: nil,
-            hasIDToken: settings.renewsIDToken, at: now)
+            client, family: grant.family, scopes: given, refreshToken: refreshToken, held: token, nonce: nil, at: now)
     }
 
     /// If its successor was used, the first response has arrived: a correct client does not repeat the request.
@@ -129,10 +127,10 @@ extension Issuer {
         return (token, members)
     }
 
-    /// `held` is the refresh token that the client keeps if the response has none.
+    /// `held` is the refresh token of the request, which the client keeps if the response has none; nil at a sign-in.
     private mutating func answer(
         _ client: SandboxClient, family index: Int, scopes: [String], refreshToken: String?, held: String?,
-        nonce: String?, hasIDToken: Bool, at now: Int
+        nonce: String?, at now: Int
     ) throws -> ServerResponse {
         let family = ledger.families[index]
         let other = perturbations.take(.tokenOtherSubject) ? users.first { $0 != family.user } : nil
@@ -143,7 +141,7 @@ extension Issuer {
         if settings.statesRefreshLifetime, let end = lasting.flatMap({ ledger.refreshTokens[$0]?.expiresAt }) {
             answer["refresh_expires_in"] = .integer(end - now)
         }
-        if hasIDToken, scopes.contains("openid") {
+        if held == nil || settings.renewsIDToken, scopes.contains("openid") {
             let writer = IDTokenWriter(
                 issuer: name, client: client, family: family, user: user, nonce: nonce,
                 accessToken: accessToken, settings: settings, now: now)

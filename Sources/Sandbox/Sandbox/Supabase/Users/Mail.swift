@@ -32,11 +32,11 @@ struct SentMessage: JSONConvertible {
     var tokenHash: String?
     var link: String?
 
+    /// The channel in words.
+    var kind: String { channel == "email" ? "Mail" : channel == "sms" ? "SMS" : "WhatsApp message" }
+
     /// For a terminal: the receiver, what it is about, the code, and the link if there is one.
-    var line: String {
-        let kind = channel == "email" ? "Mail" : channel == "sms" ? "SMS" : "WhatsApp message"
-        return "\(kind) to \(to) (\(type)): \(code)" + (link.map { "\n  \($0)" } ?? "")
-    }
+    var line: String { "\(kind) to \(to) (\(type)): \(code)" + (link.map { "\n  \($0)" } ?? "") }
 
     var jsonValue: JSON {
         .object([
