@@ -41,7 +41,14 @@ public struct AskPass: Sendable, Equatable {
         }
         let host = rest.prefix { $0 != UInt8(ascii: "/") }
         fields.append(("host", Array(host)))
-        if host.endIndex < rest.endIndex { fields.append(("path", try unescaped(rest[(host.endIndex + 1)...]))) }
+        if host.endIndex < rest.endIndex {
+            // wget decodes `%2F` in a host, so what looks like a path may be a part of the name of another server, which
+            // only its certificate tells apart.
+            guard fields[0].1.elementsEqual("https".utf8) else {
+                throw AdapterFailure("The URL of the prompt has a path, which only an https URL may have.")
+            }
+            fields.append(("path", try unescaped(rest[(host.endIndex + 1)...])))
+        }
         guard fields.allSatisfy({ $0.1.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }) else {
             throw AdapterFailure("The URL of the prompt has a control character.")
         }

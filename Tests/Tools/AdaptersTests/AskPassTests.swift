@@ -11,7 +11,8 @@ import Testing
         ("Password for 'https://ada@git.example.org': ", "https://git.example.org", "ada"),
         ("Password for 'https://ada%40x.org@git.example.org:8443': ", "https://git.example.org:8443", "ada@x.org"),
         ("Password for 'https://a%2Fb%25@[2001:db8::1]:8443': ", "https://[2001:db8::1]:8443", "a/b%"),
-        ("Username for 'http://[::1]/t%40eam/a%20b%2Bc.git': ", "http://[::1]/t%40eam/a%20b%2Bc.git", nil),
+        ("Username for 'http://[::1]:8080': ", "http://[::1]:8080", nil),
+        ("Username for 'https://[::1]/t%40eam/a%20b%2Bc.git': ", "https://[::1]/t%40eam/a%20b%2Bc.git", nil),
         ("Password for 'https://ada@h.example.org/a/b.git': ", "https://h.example.org/a/b.git", "ada"),
         ("Password for 'smtp://ada@mail.example.org:587': ", "smtp://mail.example.org:587", "ada"),
         // Older versions of git, which escape nothing.
@@ -56,6 +57,8 @@ import Testing
         "Username for 'https://evil.example@git.example.org': ",
         "Password for 'https://ada%0Ahost=git.example.org@evil.example': ",
         "Password for 'https://evil.example/a%0Ausername=ada': ", "Password for 'https://evil.example/a%00': ",
+        // wget decodes `%2F` in the name of a server.
+        "Password for 'http://ada@127.0.0.1/.evil.example': ",
         "Password for 'https://ada%4@evil.example': ", "Password for 'https://a\tb@evil.example': ",
     ])
     func `that could name two servers or adds a line gets no answer`(prompt: String) {
