@@ -58,6 +58,23 @@ enum Main {
         logger.info(
             "Listening at \(start.places.socket)", metadata: ["accounts": "\(start.configuration.accounts.count)"])
 
+        let keepsHelper = await serve(daemon, start, reloadingOn: hangups, endingOn: ends, logger)
+        ServiceManager.notify("STOPPING=1")
+        socketWatch?.end()
+        daemon.server.removeSocketFiles()
+        // While the state is locked, no other daemon can have made anything in the directory.
+        if let directory = options.agentDirectory { PrivateMode.remove(directory) }
+        start.lock.release()
+        // Not by `exit`: it runs the cleanup of OpenSSL and libcurl. If the daemon ends right after its start, a thread
+        // may still be loading them. All writes have completed.
+        _exit(keepsHelper ? 0 : ExitStatus.failed)
+    }
+
+    /// Runs the services until a signal ends them; false if the helper process ended before.
+    private static func serve(
+        _ daemon: Daemon, _ start: Start, reloadingOn hangups: UnixSignalsSequence, endingOn ends: UnixSignalsSequence,
+        _ logger: Logger
+    ) async -> Bool {
         let isWithoutHelper = OnceBox<Bool>()
         do {
             let services = ServiceGroup(configuration: daemon.services(reloadingOn: hangups))
@@ -83,15 +100,7 @@ enum Main {
         } catch {
             logger.error("Ended by a failure: \(error)")
         }
-        ServiceManager.notify("STOPPING=1")
-        socketWatch?.end()
-        daemon.server.removeSocketFiles()
-        // While the state is locked, no other daemon can have made anything in the directory.
-        if let directory = options.agentDirectory { PrivateMode.remove(directory) }
-        start.lock.release()
-        // Not by `exit`: it runs the cleanup of OpenSSL and libcurl. If the daemon ends right after its start, a thread
-        // may still be loading them. All writes have completed.
-        _exit(isWithoutHelper.value == nil ? 0 : ExitStatus.failed)
+        return isWithoutHelper.value == nil
     }
 
     /// The result of `body`. A failure ends the process.
