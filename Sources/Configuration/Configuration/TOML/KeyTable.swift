@@ -134,6 +134,8 @@ struct Key {
         Key(
             .account, "assertion_file", .string,
             "jwt_bearer, saml2_bearer, token_exchange: the token to exchange, read at each use"),
+        Key(.account, "assertion_subject", .string, "self_issued_jwt: the user for whom the client acts"),
+        Key(.account, "assertion_audience", .string, "self_issued_jwt: the assertion's audience (the token endpoint)"),
         Key(
             .account, "through", .string,
             "mcp: the account whose sign-in brings the tokens (enterprise-managed authorization, ID-JAG)"),
