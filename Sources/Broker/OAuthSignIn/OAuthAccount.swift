@@ -8,7 +8,7 @@ public struct OAuthAccount: Sendable {
     /// Nil if it is chosen from what the provider offers.
     public var clientAuthentication: ClientAuthentication?
     public var clientSecret: Account.SecretSource?
-    /// If it is set, the client authenticates with `private_key_jwt`.
+    /// If it is set, the client authenticates with `private_key_jwt`, or signs its own grant (`self_issued_jwt`).
     public var clientKey: Account.KeySource?
     public var responseMode: ResponseMode?
     /// Every authorization response must carry `iss` (RFC 9207), whatever the metadata say.
@@ -130,7 +130,7 @@ extension Account {
         public init(fetch: @escaping @Sendable () async throws(BrokerError) -> Secret) { self.fetch = fetch }
     }
 
-    /// Where the client's private key comes from, for `private_key_jwt`. It is called for every use.
+    /// Where the client's private key comes from. It is called for every use.
     public struct KeySource: Sendable {
         public let fetch: @Sendable () async throws(BrokerError) -> ClientKey
         public init(fetch: @escaping @Sendable () async throws(BrokerError) -> ClientKey) { self.fetch = fetch }

@@ -188,7 +188,8 @@ extension ServiceGrant {
         }
         self.init(
             service.grant, subjectType: service.subjectTokenType, assertion: assertion,
-            assertionPlace: service.assertionFile, audience: service.audience, resource: service.resource)
+            assertionPlace: service.assertionFile, issued: service.issued, audience: service.audience,
+            resource: service.resource)
     }
 }
 

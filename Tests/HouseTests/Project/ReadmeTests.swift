@@ -212,12 +212,14 @@ private let verbsWithVerbs: Set<String> = [
         let blocks = blocks(in: "toml")
         #expect(!blocks.isEmpty)
         try await Stage.play("", startsDaemon: false) { stage in
-            // A token to trade has to be there when it is asked for; here it never is.
-            let assertion = "\(stage.directory)/assertion"
+            // A token to trade and a key have to be there when they are asked for; here they never are.
+            let (assertion, key) = ("\(stage.directory)/assertion", "\(stage.directory)/key")
             try stage.write("a.b.c", to: assertion)
+            try stage.write(`A client's own key`.key, to: key)
             try stage.write(
-                configuration: blocks.joined(separator: "\n").replacing(
-                    "/var/run/secrets/tokens/ringback", with: assertion))
+                configuration: blocks.joined(separator: "\n")
+                    .replacing("/var/run/secrets/tokens/ringback", with: assertion)
+                    .replacing("~/.config/ringback/robot.pem", with: key))
             try await stage.ringback("config", "check", status: 0, prints: "mail: google", "other: oauth2")
         }
     }

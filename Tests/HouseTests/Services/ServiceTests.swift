@@ -61,6 +61,14 @@ extension Stage {
                 status: 0)
             let pod = FileTree.text(of: "\(stage.dropIns)/pod.toml") ?? ""
             #expect(pod.contains("\nassertion_file = \"/run/token\"\n") && !pod.contains("client_id"), "\(pod)")
+            try stage.write(`A client's own key`.key, to: "\(stage.directory)/key")
+            try await stage.run(
+                "ringback",
+                ["account", "add", "robot"] + issuer + [
+                    "self_issued_jwt", "--client-id", "robot", "--client-key-file", "\(stage.directory)/key",
+                ], status: 0)
+            let robot = FileTree.text(of: "\(stage.dropIns)/robot.toml") ?? ""
+            #expect(robot.contains("\ngrant = \"self_issued_jwt\"\n"), "\(robot)")
             try await stage.run(
                 "ringback", ["account", "add", "bare"] + issuer + ["client_credentials", "--client-id", "robot"],
                 status: 64, says: "--grant")
@@ -108,6 +116,48 @@ extension Stage {
             // Nor does anybody come back to it.
             let doctor = try await stage.ringback("doctor", "build")
             #expect(doctor.out.contains("discovery build") && !doctor.out.contains("redirect"), "\(doctor)")
+        }
+    }
+
+    @Test func `a self_issued_jwt account signs a new assertion with its key for each token`() async throws {
+        let configuration = """
+            [accounts.robot]
+            issuer = "{sandbox}"
+            client_id = "signs"
+            client_key_file = "{stage}/key"
+            client_key_id = "k1"
+            grant = "self_issued_jwt"
+            assertion_subject = "ada"
+            scopes = ["read"]
+            """
+        try await Stage.play(configuration, startsDaemon: false) { stage in
+            try stage.write(`A client's own key`.key, to: "\(stage.directory)/key")
+            let keys: JSON = ["keys": [`A client's own key`.publicHalf]]
+            try await stage.sandbox.control(["clients": [["id": "signs", "jwks": keys]]])
+            try await stage.startDaemon()
+            let token = try await stage.ringback("token", "robot", status: 0)
+            #expect(token.out.hasPrefix("at-"), "\(token)")
+            // The sandbox takes each assertion once.
+            try await stage.ringback("refresh", "robot", "--force", status: 0)
+            let forms = try await stage.tokenForms()
+            #expect(forms.count == 2, "\(forms)")
+            for form in forms {
+                #expect(form.object?.names.sorted() == ["assertion", "grant_type", "scope"], "\(form)")
+                #expect(form["grant_type"]?.string == "urn:ietf:params:oauth:grant-type:jwt-bearer")
+                let parts = try #require(form["assertion"]?.string).split(separator: ".")
+                let head = try JSON(parsing: #require(Base64URL.decode(parts[0])))
+                let claims = try JSON(parsing: #require(Base64URL.decode(parts[1])))
+                #expect(head["alg"] == "ES256" && head["kid"] == "k1", "\(head)")
+                #expect(claims["iss"] == "signs" && claims["sub"] == "ada" && claims["scope"] == "read", "\(claims)")
+                #expect(claims["aud"]?.string == "\(stage.sandbox.origin)/token", "\(claims)")
+            }
+
+            try stage.write(
+                configuration: "\(configuration)\nassertion_audience = \"https://elsewhere.example\"\n")
+            try await stage.ringback("reload", status: 0)
+            let refused = try await stage.api("GET", "/v1/accounts/robot/session", status: 422)
+            #expect(refused["provider_code"]?.string == "invalid_grant", "\(refused)")
+            #expect(refused["detail"]?.string?.contains("client_key_file") == true, "\(refused)")
         }
     }
 

@@ -48,6 +48,38 @@ private func parameters(_ request: HTTPRequest) throws -> [String: String] {
             ])
     }
 
+    @Test func `self_issued_jwt sends a new assertion each time, which alone names the client`() throws {
+        let endpoint = try ProviderMetadata(
+            issuer: "https://id.example", authorizationEndpoint: "https://id.example/a", tokenEndpoint: Self.endpoint)
+        let key = try ClientKey(parsing: Secret(TestJWK.p256))
+        func form(_ issued: SelfIssuedAssertion, scope: [String]? = nil) throws -> (JSONObject, [String: String]) {
+            let request = ServiceGrantType.selfIssuedJWT.request(
+                nil, of: .jwt, issued: issued, scope: scope, audience: "api", resource: nil,
+                registration: ClientRegistration(
+                    clientID: "robot", authentication: .privateKeyJWT,
+                    assertion: try ClientAssertion(key: key, metadata: endpoint, now: 1_000)),
+                endpoint: Self.endpoint)
+            var form = try parameters(#require(request))
+            let parts = (form.removeValue(forKey: "assertion") ?? "").split(separator: ".")
+            try #require(parts.count == 3)
+            return (try #require(JSON(parsing: Base64URL.decode(parts[1]) ?? []).object), form)
+        }
+        let (own, sent) = try form(SelfIssuedAssertion(), scope: ["a", "b"])
+        #expect(
+            sent == ["grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "scope": "a b", "audience": "api"])
+        #expect(own["iss"] == "robot" && own["sub"] == "robot" && own["aud"] == .string(Self.endpoint))
+        #expect(own["scope"] == "a b" && own["iat"] == 1_000 && own["exp"] == 1_060)
+        let (other, _) = try form(SelfIssuedAssertion(subject: "ada", audience: "id.example"))
+        #expect(other["iss"] == "robot" && other["sub"] == "ada" && other["aud"] == "id.example")
+        #expect(other["scope"] == nil && other["jti"] != nil && other["jti"] != own["jti"])
+    }
+
+    @Test func `self_issued_jwt sends nothing without a key`() {
+        let request = ServiceGrantType.selfIssuedJWT.request(
+            nil, of: .jwt, scope: nil, audience: nil, resource: nil, registration: Self.client, endpoint: Self.endpoint)
+        #expect(request == nil)
+    }
+
     @Test func `with a SAML assertion sends its base64url, and needs no client at all`() throws {
         let assertion = try Assertion(samlIn: Secret("\u{FEFF}\n<a b=\"ü?>\">x</a>\n"))
         #expect(

@@ -1,14 +1,18 @@
+import Cryptography
 import RingbackBase
 import Testing
 
 @testable import Sandbox
 
 @Suite struct `The sandbox, asked by a service` {
+    private let key: PrivateKey
     private let visitor: Visitor
 
-    init() {
+    init() throws {
+        key = try PrivateKey.generate(.ed25519)
         var options = SandboxOptions()
         options.clients.append(SandboxClient(id: "robot", secret: Secret("hush")))
+        options.clients.append(SandboxClient(id: "signs", keys: [key.publicKey]))
         visitor = Visitor(options)
     }
 
@@ -46,6 +50,33 @@ import Testing
         }
         visitor.clock.advance(by: 301)
         #expect(await token(grant.merging(["assertion": good]) { $1 }).error == "invalid_grant")
+    }
+
+    @Test func `trades an assertion that a client has issued itself, once, and only if it is right`() async throws {
+        let now = visitor.clock.now
+        func form(_ change: (inout JSONObject) -> Void = { _ in }) throws -> [String: String] {
+            var claims: JSONObject = [
+                "iss": "signs", "sub": "ada", "aud": "\(origin)/token", "exp": now + 60,
+                "jti": RandomToken.identifier(bits: 128),
+            ]
+            change(&claims)
+            let text = try JSONWebToken.signed(["alg": "EdDSA"] as JSONObject, claims) {
+                try key.sign(message: $0, algorithm: .edDSA)
+            }
+            return ["grant_type": Issuer.jwtBearer, "assertion": text]
+        }
+        let good = try form()
+        #expect(await token(good).status == 200)
+        #expect(await token(good).error == "invalid_grant")
+        #expect(await token(try form { $0["aud"] = .string(origin) }).status == 200)
+        let changes: [(inout JSONObject) -> Void] = [
+            { $0["iss"] = "robot" }, { $0["sub"] = nil }, { $0["aud"] = "https://elsewhere.example" },
+            { $0["exp"] = .integer(now - 60) }, { $0["exp"] = .integer(now + 3_600) }, { $0["jti"] = nil },
+        ]
+        for change in changes { #expect(await token(try form(change)).error == "invalid_grant") }
+        let text = try form()["assertion"] ?? ""
+        #expect(await token(good.merging(["assertion": text + "A"]) { $1 }).error == "invalid_grant")
+        #expect(await token(good.merging(["grant_type": Issuer.samlBearer]) { $1 }).error == "invalid_grant")
     }
 
     @Test func `trades a SAML assertion of its own making, as base64url, for whoever brings it`() async throws {

@@ -157,13 +157,14 @@ extension ServiceProvider {
     ) async throws(BrokerError) -> TokenSet {
         let build = {
             grant.type.request(
-                assertion, of: grant.subjectType, scope: key.scopes ?? provider.account.scopes,
+                assertion, of: grant.subjectType, issued: grant.issued, scope: key.scopes ?? provider.account.scopes,
                 audience: key.audience ?? grant.audience,
                 resource: key.resource ?? grant.resource ?? provider.rules.mcp?.resource, registration: registration,
                 endpoint: metadata.tokenEndpoint)
         }
         guard let request = build() else {
-            throw .misconfigured(.stated("\(provider.account.name) has no assertion_file."))
+            let key = grant.type.needsAssertion ? "assertion_file" : "client_key_file"
+            throw .misconfigured(.stated("\(provider.account.name) has no usable \(key)."))
         }
         let response = try await provider.proofs.send(provenBy: proofKey) { build() ?? request }
         do throws(OAuthError) {
@@ -203,10 +204,12 @@ public struct ServiceGrant: Sendable {
 
     public let type: ServiceGrantType
     public let subjectType: ExchangedTokenType
-    /// Nil for client credentials.
+    /// Nil if the client's own credentials suffice.
     public let assertion: AssertionSource?
     /// Names the source of the assertion. An account with another source counts as another service.
     public let assertionPlace: String?
+    /// For `self_issued_jwt`.
+    public let issued: SelfIssuedAssertion
     /// The audience of the account's own token; callers may name others.
     public let audience: String?
     public let resource: String?
@@ -215,12 +218,14 @@ public struct ServiceGrant: Sendable {
 
     public init(
         _ type: ServiceGrantType, subjectType: ExchangedTokenType = .jwt, assertion: AssertionSource? = nil,
-        assertionPlace: String? = nil, audience: String? = nil, resource: String? = nil
+        assertionPlace: String? = nil, issued: SelfIssuedAssertion = SelfIssuedAssertion(), audience: String? = nil,
+        resource: String? = nil
     ) {
         self.type = type
         self.subjectType = subjectType
         self.assertion = assertion
         self.assertionPlace = assertionPlace
+        self.issued = issued
         self.audience = audience
         self.resource = resource
     }
@@ -238,6 +243,7 @@ public struct ServiceGrant: Sendable {
         var parts = [word, binding.text] + account.scopes.sorted()
         parts += [audience, resource, assertionPlace].map { $0 ?? "" }
         if type == .tokenExchange { parts.append(subjectType.uri) }
+        if type == .selfIssuedJWT { parts += [issued.subject, issued.audience].map { $0 ?? "" } }
         return parts.map { "\($0.utf8.count):\($0)" }.joined()
     }
 }

@@ -56,12 +56,15 @@ struct AccountDescription: ParsableArguments {
 
     @Option(
         help: .value(
-            "path", "A file with the client's private key, PEM or JWK, for private_key_jwt; readable by you alone."))
+            "path",
+            "A file with the client's private key, PEM or JWK, for private_key_jwt and self_issued_jwt; readable by you "
+                + "alone."))
     var clientKeyFile: String?
 
     @Option(help: "none, client_secret_basic, client_secret_post or private_key_jwt.") var clientAuthentication: String?
     @Option(
-        help: "A service account, without a user: client_credentials, jwt_bearer, saml2_bearer or token_exchange.")
+        help: "A service account, without a user: client_credentials, jwt_bearer, self_issued_jwt, saml2_bearer or "
+            + "token_exchange.")
     var grant: String?
 
     @Option(

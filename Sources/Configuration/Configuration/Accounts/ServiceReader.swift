@@ -17,13 +17,16 @@ struct ServiceReader {
         "callback_peer_uids", "session_warnings", "browser", "login_hint", "interactive",
     ]
 
+    /// What an assertion says that the client issues itself.
+    private static let issuedKeys = ["assertion_subject", "assertion_audience"]
+
     /// Nil for an account without `grant`, or with an error in it.
     func read(of client: ClientReader.Client, at provider: AccountProvider?) -> ServiceConfiguration? {
         if table.serviceKey == "through" { return readThrough(client) }
         guard let grant: ServiceGrantType = table.word("grant") else {
             if !table.isWritten("grant") {
                 table.refuse(
-                    anyOf: ["assertion_file", "subject_token_type", "audience", "resource"],
+                    anyOf: ["assertion_file", "subject_token_type", "audience", "resource"] + ServiceReader.issuedKeys,
                     "is only for service accounts (with grant)")
             }
             return nil
@@ -43,22 +46,23 @@ struct ServiceReader {
         }
         return ServiceConfiguration(
             grant: grant, through: nil, assertionFile: readAssertionFile(of: grant),
-            subjectTokenType: readSubjectType(of: grant),
+            subjectTokenType: readSubjectType(of: grant), issued: readIssuedAssertion(of: grant),
             audience: table.printable("audience"), resource: readResource())
     }
 
     /// An account that gets its tokens through the sign-in of another one.
     private func readThrough(_ client: ClientReader.Client) -> ServiceConfiguration? {
         table.refuse(
-            anyOf: ServiceReader.browserKeys + ["assertion_file", "subject_token_type", "audience"],
+            anyOf: ServiceReader.browserKeys + ["assertion_file", "subject_token_type", "audience"]
+                + ServiceReader.issuedKeys,
             "has no meaning with through: another account's sign-in is used")
         if !table.isWritten("client_id") {
             table.refuse("through", "needs client_id: the client at the server's authorization server")
         }
         return table.string("through").map { name in
             ServiceConfiguration(
-                grant: .jwtBearer, through: name, assertionFile: nil, subjectTokenType: .jwt, audience: nil,
-                resource: nil)
+                grant: .jwtBearer, through: name, assertionFile: nil, subjectTokenType: .jwt,
+                issued: SelfIssuedAssertion(), audience: nil, resource: nil)
         }
     }
 
@@ -83,6 +87,22 @@ struct ServiceReader {
             _ = try AccountConfiguration.assertion(at: path, for: grant, user: table.place.user)
         }
         return path
+    }
+
+    private func readIssuedAssertion(of grant: ServiceGrantType) -> SelfIssuedAssertion {
+        let word = "\"\(ServiceGrantType.selfIssuedJWT.rawValue)\""
+        if grant != .selfIssuedJWT {
+            table.refuse(anyOf: ServiceReader.issuedKeys, "is for grant = \(word)")
+        } else if !table.isWritten("client_key_file") {
+            let reason = "\(word) needs client_key_file, with the key that signs the assertion"
+            if let secret = ClientReader.secretKeys.first(where: table.has) {
+                table.refuse(secret, "is not sent: grant = \(reason)")
+            } else {
+                table.refuse("grant", reason)
+            }
+        }
+        return SelfIssuedAssertion(
+            subject: table.printable("assertion_subject"), audience: table.printable("assertion_audience"))
     }
 
     private func readSubjectType(of grant: ServiceGrantType) -> ExchangedTokenType {
@@ -111,10 +131,13 @@ public struct ServiceConfiguration: Sendable, Equatable {
     public let grant: ServiceGrantType
     /// The account whose user the assertion is about; nil for the token of a file.
     public let through: String?
-    /// A path that ``AccountConfiguration/readAssertion(user:)`` reads at each use; nil for client credentials.
+    /// A path that ``AccountConfiguration/readAssertion(user:)`` reads at each use; nil if the client's own credentials
+    /// suffice.
     public let assertionFile: String?
     /// The type of the file's token, for a token exchange.
     public let subjectTokenType: ExchangedTokenType
+    /// For `self_issued_jwt`.
+    public let issued: SelfIssuedAssertion
     public let audience: String?
     /// RFC 8707.
     public let resource: String?

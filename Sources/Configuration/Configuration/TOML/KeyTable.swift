@@ -123,6 +123,8 @@ struct Key {
         Key(.account, "client_authentication", .word(of: ClientAuthentication.self)),
         Key(.account, "grant", .word(of: ServiceGrantType.self)),
         Key(.account, "assertion_file", .string),
+        Key(.account, "assertion_subject", .string),
+        Key(.account, "assertion_audience", .string),
         Key(.account, "through", .string),
         Key(.account, "subject_token_type", .string),
         Key(.account, "audience", .string),

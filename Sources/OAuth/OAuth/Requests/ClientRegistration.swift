@@ -20,7 +20,7 @@ public struct ClientRegistration: Sendable, Equatable {
     public let authentication: ClientAuthentication
     /// Used only if ``authentication`` needs a secret.
     public let secret: Secret?
-    /// For `private_key_jwt`. The key itself is never sent.
+    /// For `private_key_jwt` and `self_issued_jwt`. The key itself is never sent.
     public let assertion: ClientAssertion?
 
     public init(
@@ -67,9 +67,9 @@ public struct ClientRegistration: Sendable, Equatable {
     }
 }
 
-/// The private key for `private_key_jwt` (OpenID Connect Core section 9), from a PEM file or a JSON Web Key; the latter
-/// may contain its id (`kid`) and its algorithm (`alg`). If the PEM file also has a certificate, its thumbprint is sent
-/// (`x5t#S256`, RFC 7515 section 4.1.8), by which Microsoft finds the key.
+/// The private key for `private_key_jwt` (OpenID Connect Core section 9) and `self_issued_jwt`, from a PEM file or a JSON
+/// Web Key; the latter may contain its id (`kid`) and its algorithm (`alg`). If the PEM file also has a certificate, its
+/// thumbprint is sent (`x5t#S256`, RFC 7515 section 4.1.8), by which Microsoft finds the key.
 public struct ClientKey: Sendable, Equatable {
     private let key: PrivateKey
     private let keyID: String?
@@ -203,13 +203,15 @@ public struct ClientAssertion: Sendable, Equatable {
         self.now = now
     }
 
-    /// A new assertion; nil only if libcrypto fails.
-    func text(clientID: String) -> Secret? {
+    /// A new assertion; nil only if libcrypto fails. An authorization grant may have another subject and audience, and a
+    /// scope.
+    func text(
+        clientID: String, subject: String? = nil, audience: String? = nil, scope: String? = nil
+    ) -> Secret? {
         key.sign(
-            JSONObject([
-                .init("iss", .string(clientID)), .init("sub", .string(clientID)), .init("aud", .string(audience)),
-                .init("jti", .string(RandomToken.identifier(bits: 128))), .init("iat", .integer(now)),
-                .init("exp", .integer(now + ClientAssertion.lifetime)),
-            ]), algorithm)
+            [
+                "iss": clientID, "sub": subject ?? clientID, "aud": audience ?? self.audience, "scope": scope,
+                "jti": RandomToken.identifier(bits: 128), "iat": now, "exp": now + ClientAssertion.lifetime,
+            ], algorithm)
     }
 }

@@ -61,7 +61,7 @@ public enum TokenRequest {
     }
 
     /// The parameters for the token's use. Many servers use `audience` in place of `resource` (RFC 8707 section 2).
-    fileprivate static func target(
+    static func target(
         _ scope: [String]?, _ audience: String?, _ resource: String?
     ) -> [(String, String?)] {
         [("scope", scope.flatMap(ScopeList.text)), ("audience", audience), ("resource", resource)]
@@ -116,12 +116,14 @@ public enum ServiceGrantType: String, Sendable, Equatable, CaseIterable {
     /// RFC 7523 section 2.1: an assertion of an issuer that the server trusts, such as a workload's token, is
     /// exchanged.
     case jwtBearer = "jwt_bearer"
+    /// RFC 7523 section 2.1 with an assertion that the client issues itself (RFC 7521 section 3).
+    case selfIssuedJWT = "self_issued_jwt"
     /// RFC 7522 section 2.1: the same with a SAML assertion.
     case samlBearer = "saml2_bearer"
     /// RFC 8693.
     case tokenExchange = "token_exchange"
     /// False if the client's own credentials suffice. Otherwise a token of another issuer is exchanged.
-    public var needsAssertion: Bool { self != .clientCredentials }
+    public var needsAssertion: Bool { self != .clientCredentials && self != .selfIssuedJWT }
 
     /// Reads a file with the token to exchange. Throws `.misconfigured`.
     public func assertion(in content: Secret) throws(OAuthError) -> Assertion {
@@ -130,14 +132,20 @@ public enum ServiceGrantType: String, Sendable, Equatable, CaseIterable {
 
     /// Nil if the assertion that the grant needs is missing. With an assertion, client authentication and even the
     /// client id are optional (RFC 7521 section 4.1); without them `registration` has an empty client id. `subjectType`
-    /// is the assertion's type, for a token exchange.
+    /// is the assertion's type, for a token exchange. `issued` is for an assertion that the client issues itself; nil also
+    /// if its key cannot sign.
     public func request(
-        _ assertion: Assertion?, of subjectType: ExchangedTokenType, scope: [String]?, audience: String?,
-        resource: String?, registration: ClientRegistration, endpoint: String
+        _ assertion: Assertion?, of subjectType: ExchangedTokenType,
+        issued: SelfIssuedAssertion = SelfIssuedAssertion(), scope: [String]?, audience: String?, resource: String?,
+        registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest? {
         let grant: [(String, String?)]
         switch (self, assertion) {
         case (.clientCredentials, _): grant = [("grant_type", "client_credentials")]
+        case (.selfIssuedJWT, _):
+            return TokenRequest.selfIssued(
+                issued, scope: scope, audience: audience, resource: resource, registration: registration,
+                endpoint: endpoint)
         case (.jwtBearer, let assertion?), (.samlBearer, let assertion?):
             let type = self == .jwtBearer ? "jwt-bearer" : "saml2-bearer"
             grant = [

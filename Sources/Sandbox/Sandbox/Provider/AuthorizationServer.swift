@@ -67,7 +67,13 @@ struct AuthorizationServer {
         case "refresh_token": return try issuer.refresh(parameters, client, at: now)
         case AuthorizationServer.deviceGrant: return try deviceToken(parameters, client, at: now)
         case "client_credentials": return try issuer.clientCredentials(parameters, client, at: now)
-        case Issuer.jwtBearer, Issuer.samlBearer: return try issuer.tradeAssertion(parameters, client, at: now)
+        case Issuer.jwtBearer:
+            let assertion = try parameters.required("assertion")
+            if let own = try clients.issuer(of: assertion, for: [issuer.name, issuer.url(.token)], at: now) {
+                return issuer.answer(parameters, own.client, subject: own.subject, at: now)
+            }
+            return try issuer.tradeAssertion(parameters, client, at: now)
+        case Issuer.samlBearer: return try issuer.tradeAssertion(parameters, client, at: now)
         case Issuer.tokenExchange: return try issuer.exchangeToken(parameters, client, at: now)
         case nil: throw OAuthError("invalid_request", "grant_type is missing")
         default: throw OAuthError("unsupported_grant_type", "this grant type is not supported")

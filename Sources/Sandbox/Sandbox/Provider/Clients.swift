@@ -63,6 +63,13 @@ struct Clients {
         return try authenticate(request, parameters, issuer, at: now)
     }
 
+    /// The client that issued an assertion as its own grant, and whom the assertion is about; nil if no client did.
+    mutating func issuer(
+        of assertion: String, for audiences: [String], at now: Int
+    ) throws -> (client: SandboxClient, subject: String)? {
+        try assertions.issuer(of: assertion, among: all, for: audiences, at: now)
+    }
+
     /// Id and secret are encoded as in a form before they are joined (RFC 6749 section 2.3.1).
     private static func basicCredentials(_ header: String) -> (String, String)? {
         let words = header.split(separator: " ", omittingEmptySubsequences: true)
@@ -79,8 +86,8 @@ struct Clients {
     }
 }
 
-/// The signed JWTs with which clients authenticated (RFC 7523 section 3, OpenID Connect Core section 9). The audience
-/// must be the issuer, as a single string, and each JWT is accepted once.
+/// The JWTs that clients signed, to authenticate (RFC 7523 section 3, OpenID Connect Core section 9) or as their own grants
+/// (RFC 7521 section 3). The audience must be a single string, for authentication the issuer, and each JWT is accepted once.
 struct ClientAssertions {
     private static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
     /// The longest lifetime of such a JWT, and how far clocks may differ; in seconds.
@@ -95,7 +102,6 @@ struct ClientAssertions {
     ) throws -> SandboxClient {
         func refusal(_ reason: String) -> OAuthError { OAuthError("invalid_client", reason, status: 401) }
         func check(_ isMet: Bool, _ reason: String) throws { if !isMet { throw refusal(reason) } }
-        let leeway = ClientAssertions.clockLeeway
         let type = parameters["client_assertion_type"]
         try check(type == ClientAssertions.type, "client_assertion_type is not that of a JWT")
         try require(parameters["client_secret"] == nil, "invalid_request", "the client authenticates in two ways")
@@ -104,21 +110,44 @@ struct ClientAssertions {
             let client = clients.first(where: { $0.id == id && $0.authentications.contains(.privateKey) })
         else { throw refusal("the assertion is not about a client that authenticates with one") }
         try check((parameters["client_id"] ?? id) == id, "client_id is another client's")
-        let audience = token.claims["aud"]?.string
-        try check(audience == issuer, "the audience is not the issuer as a single string")
+        if let reason = use(token, of: client, for: [issuer], at: now) { throw refusal(reason) }
+        return client
+    }
+
+    /// Uses a grant up that a client issued itself. It may be about anybody.
+    mutating func issuer(
+        of text: String, among clients: [SandboxClient], for audiences: [String], at now: Int
+    ) throws -> (client: SandboxClient, subject: String)? {
+        guard let token = JSONWebToken(parsing: text), let id = token.claims["iss"]?.string,
+            let client = clients.first(where: { $0.id == id && $0.authentications.contains(.privateKey) })
+        else { return nil }
+        let subject = token.claims["sub"]?.string ?? ""
+        try require(!subject.isEmpty, "invalid_grant", "the assertion is about nobody")
+        let refusal = use(token, of: client, for: audiences, at: now)
+        try require(refusal == nil, "invalid_grant", refusal ?? "")
+        return (client, subject)
+    }
+
+    /// The reason for a refusal; nil if the JWT is accepted.
+    private mutating func use(
+        _ token: JSONWebToken, of client: SandboxClient, for audiences: [String], at now: Int
+    ) -> String? {
+        let leeway = ClientAssertions.clockLeeway
+        let audience = token.claims["aud"]?.string ?? ""
+        guard audiences.contains(audience) else { return "the audience is not this server as a single string" }
         let end = token.claims["exp"]?.integer ?? 0
         let isCurrent = end > now - leeway && end <= now + ClientAssertions.maxLifetime
-        try check(isCurrent, "the assertion has expired, or is valid for too long")
+        guard isCurrent else { return "the assertion has expired, or is valid for too long" }
         let issued = token.claims["iat"]?.integer ?? now
-        try check(issued <= now + leeway, "the assertion is from the future")
+        guard issued <= now + leeway else { return "the assertion is from the future" }
         let isSigned = client.keys.contains { token.isSigned(by: $0, token.algorithm) }
-        try check(isSigned, "the assertion's signature is not the client's")
+        guard isSigned else { return "the assertion's signature is not the client's" }
         // Only an assertion that the client has signed uses a `jti` up.
         let name = token.claims["jti"]?.string ?? ""
-        try check(!name.isEmpty, "the assertion has no jti")
+        guard !name.isEmpty else { return "the assertion has no jti" }
         used = used.filter { $0.value > now - leeway }
-        try check(used.updateValue(end, forKey: "\(id) \(name)") == nil, "the assertion was used before")
-        return client
+        let isNew = used.updateValue(end, forKey: "\(client.id) \(name)") == nil
+        return isNew ? nil : "the assertion was used before"
     }
 }
 

@@ -3,8 +3,9 @@ internal import LocalHTTP
 internal import RingbackBase
 
 /// Tokens for services (RFC 6749 section 4.4, RFC 7522 section 2.1, RFC 7523 section 2.1, RFC 8693). The issuer trusts
-/// assertions that it made itself, `POST /sandbox/assertion` being the platform that gives its workloads a token, and
-/// assertions about users (ID-JAG) of the issuers in ``SandboxSettings/assertionIssuers``.
+/// assertions that it made itself, `POST /sandbox/assertion` being the platform that gives its workloads a token,
+/// assertions about users (ID-JAG) of the issuers in ``SandboxSettings/assertionIssuers``, and those that clients with a key
+/// issued themselves (``ClientAssertions``).
 extension Issuer {
     static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     static let tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -103,7 +104,7 @@ extension Issuer {
 
     /// A token without a refresh token: a client that can get this one can get the next.
     /// - Parameter whole: its scopes in place of the requested ones.
-    private mutating func answer(
+    mutating func answer(
         _ parameters: Parameters, _ client: SandboxClient, subject: String, whole: [String]? = nil,
         type: String? = nil, at now: Int
     ) -> ServerResponse {

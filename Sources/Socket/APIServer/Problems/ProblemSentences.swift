@@ -398,7 +398,9 @@ extension Problem {
         case "invalid_client": "Check client_id, client_authentication and the client's secret or key."
         case "unauthorized_client", "unsupported_grant_type":
             "The client may not use this grant: allow it at the provider, or choose another grant."
-        case "invalid_grant": "Check assertion_file, and which issuers of assertions the provider trusts."
+        case "invalid_grant":
+            "Check assertion_file (with self_issued_jwt client_key_file and the keys assertion_…), and which issuers of "
+                + "assertions the provider trusts."
         case "invalid_scope": "Check scopes."
         case "invalid_target": "Check audience and resource."
         default: nil

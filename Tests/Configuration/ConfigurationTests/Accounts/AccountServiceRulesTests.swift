@@ -38,7 +38,7 @@ import Testing
 
     @Test(arguments: [
         "assertion_file = \"/etc/hostname\"", "subject_token_type = \"jwt\"", "audience = \"a\"",
-        "resource = \"urn:a\"",
+        "resource = \"urn:a\"", "assertion_subject = \"a\"", "assertion_audience = \"a\"",
     ])
     func `is what these keys are for`(line: String) throws {
         let found = try mistakes(Self.oidc + line)
@@ -76,6 +76,27 @@ import Testing
             #expect(try account?.readAssertion(user: Folder.user)?.text == Secret("d.e.f"))
             try folder.write("a.b.c", to: "token")
         }
+    }
+
+    @Test func `by an assertion of its own has a key, but no assertion file`() throws {
+        let folder = try Folder()
+        // RFC 8037 appendix A.1.
+        let key = """
+            {"kty":"OKP","crv":"Ed25519","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A",\
+            "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
+            """
+        let file = try folder.write(key, to: "key.jwk")
+        let lines = "[accounts.mail]\n\(Self.oidc)grant = \"self_issued_jwt\"\nclient_key_file = \"\(file)\"\n"
+        try folder.write(lines)
+        let account = try folder.load()["mail"]
+        #expect(account?.service?.grant == .selfIssuedJWT && account?.clientKeyFile == file)
+        #expect(account?.service?.issued == SelfIssuedAssertion() && account?.service?.assertionFile == nil)
+        try folder.write(lines + "assertion_subject = \"ada\"\nassertion_audience = \"id.example.org\"\n")
+        let issued = SelfIssuedAssertion(subject: "ada", audience: "id.example.org")
+        #expect(try folder.load()["mail"]?.service?.issued == issued)
+        try folder.write(lines + "assertion_file = \"/dev/null\"\n")
+        let errors = folder.report().errors
+        #expect(errors.map(\.key) == ["accounts.mail.assertion_file"] && errors.first?.line == 6, "\(errors)")
     }
 
     @Test func `by a SAML assertion reads an XML element, and refuses what is none or open to others`() throws {
