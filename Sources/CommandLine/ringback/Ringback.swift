@@ -33,7 +33,7 @@ struct Ringback: ParsableCommand {
             CommandGroup(
                 name: "Use tokens",
                 subcommands: [
-                    Token.self, Exec.self, Alias.self, Run.self, ShowSession.self, Refresh.self,
+                    Token.self, Exec.self, Alias.self, Run.self, ShowSession.self, Claims.self, Refresh.self,
                     OriginVerbs.self, Setup.self, ShowFiles.self, ConsentVerbs.self, ExposeVerbs.self, Agent.self,
                     Env.self,
                 ]),

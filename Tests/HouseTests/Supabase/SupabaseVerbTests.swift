@@ -25,6 +25,7 @@ import Testing
                 ["supabase", "update-user", "app", "--data", data, "--json"], ["supabase", "user", "app", "--json"],
                 ["session", "app", "--json"], ["supabase", "user", "app"],
                 ["token", "app", "--format", "json"], ["accounts", "--json"],
+                ["refresh", "app", "--force"], ["claims", "app"], ["claims", "app", "--json"],
             ]
             for verb in verbs {
                 let shown = try await stage.run("ringback", verb, stdin: nil, status: 0)
@@ -33,6 +34,8 @@ import Testing
             }
             let user = try JSON(parsing: try await stage.ringback("supabase", "user", "app", "--json").out.utf8)
             #expect(user["user"]?["user_metadata"]?["name"]?.string == name)
+            let claims = try await stage.ringback("claims", "app").json
+            #expect(claims["user_metadata"]?["name"]?.string == name && claims["role"] == "authenticated")
         }
     }
 

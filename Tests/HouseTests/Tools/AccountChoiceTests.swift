@@ -3,7 +3,7 @@ import RingbackBase
 import Testing
 
 @Suite struct `A verb without an account` {
-    private static let verbs = ["token", "session", "refresh"]
+    private static let verbs = ["token", "session", "claims", "refresh"]
 
     @Test func `a verb without an account means the only one`() async throws {
         let account =

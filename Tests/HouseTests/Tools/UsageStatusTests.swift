@@ -3,9 +3,9 @@ import Testing
 @Suite struct `A mistake in what is typed` {
     private static let unknownAccounts = [
         "audit --account nobody", "login nobody", "token nobody", "token nobody --json", "token nobody --kind id_token",
-        "session nobody", "refresh nobody", "logout nobody", "logout nobody --no-browser", "doctor nobody",
-        "use nobody", "account remove nobody --yes", "account edit nobody", "exec nobody -- true", "verify nobody",
-        "resend nobody", "expose x --account nobody",
+        "session nobody", "claims nobody", "refresh nobody", "logout nobody", "logout nobody --no-browser",
+        "doctor nobody", "use nobody", "account remove nobody --yes", "account edit nobody", "exec nobody -- true",
+        "verify nobody", "resend nobody", "expose x --account nobody",
         "scheme register org.example.b --account nobody", "supabase user nobody", "supabase rpc nobody f",
         "supabase invoke nobody f",
         "supabase link nobody github", "supabase factors nobody", "supabase identities nobody",
