@@ -9,7 +9,7 @@ import Testing
         async throws
     {
         try await Stage.playSignedIn { stage in
-            let token = try await stage.ringback("token", "work", "--kind", "id_token", status: 0).out
+            let token = try await stage.ringback("token", "work", "--kind", "id_token", status: 0).out.dropLast()
             let parts = token.split(separator: ".")
             let payload = String(decoding: try #require(Base64URL.decode(parts[1])), as: UTF8.self)
             let claims = try await stage.ringback("claims", "work", "--kind", "id_token", status: 0)

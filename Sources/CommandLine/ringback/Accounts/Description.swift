@@ -63,8 +63,10 @@ struct AccountDescription: ParsableArguments {
 
     @Option(help: "none, client_secret_basic, client_secret_post or private_key_jwt.") var clientAuthentication: String?
     @Option(
-        help: "A service account, without a user: client_credentials, jwt_bearer, self_issued_jwt, saml2_bearer or "
-            + "token_exchange.")
+        help: """
+            A service account, without a user: client_credentials, jwt_bearer, self_issued_jwt, saml2_bearer or \
+            token_exchange.
+            """)
     var grant: String?
 
     @Option(

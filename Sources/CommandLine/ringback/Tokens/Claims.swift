@@ -25,7 +25,7 @@ struct Claims: DaemonVerb, AccountNaming {
         wanted.request.kind = kind
         wanted.socket = daemon.socket
         wanted.signsIn = signIn
-        // A token that is bound to a key is decoded too: its claims are of no use to a thief.
+        // A token that is bound to a key (DPoP) is decoded too: its claims alone give no access.
         let token = try PrintedToken(session: TokenVerb.answer(wanted), kind: kind).token
         let claims = try payload(of: token, name)
         json.print(claims, or: Claims.indented(claims))
