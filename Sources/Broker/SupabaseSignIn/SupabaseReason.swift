@@ -58,8 +58,8 @@ public enum SupabaseReason: KindReason, Equatable {
         switch self {
         case .notSupabase(let name): "\(name?.rawValue ?? "This account") is not at a Supabase project."
         case .functionNotListed(let name, let key, let listed):
-            "it is not among the functions of \(name) "
-                + "(\(key) = [\(listed.joined(separator: ", "))]); only functions in this list can be called"
+            "it is not in the list \(key) of the account \(name)"
+                + (listed.isEmpty ? ", which is empty" : ": \(listed.joined(separator: ", "))")
         case .invalidToken(let host, let claim, let cause):
             "The access token of \(host) is not valid (\(claim)): \(cause.words)."
         case .carriesTokens:

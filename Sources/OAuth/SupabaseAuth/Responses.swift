@@ -171,25 +171,30 @@ public struct FunctionResponse: SupabaseResponse, Equatable {
 
 /// The result of an Edge Function.
 public struct EdgeFunctionResponse: SupabaseResponse, Equatable {
-    /// Null if the response is empty.
+    /// A string for a text, null if the response is empty.
     public let value: JSON
 
-    /// Throws `.invalid` for another media type than JSON, which a function may choose.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         guard (200..<300).contains(response.status), !ErrorReading.isOfRelay(response) else {
             throw ErrorReading.functionError(response)
         }
+        try ErrorReading.success(response)
         guard !response.body.isEmpty else {
-            try ErrorReading.success(response)
             value = .null
             return
         }
         let type = ErrorReading.mediaType(of: response)
-        guard type == "application/json" || type?.hasSuffix("+json") == true else {
-            let found = type.map { "a body with Content-Type \($0)" } ?? "a body without Content-Type"
-            throw .invalid(reason: "\(found), where application/json is required (HTTP \(response.status))")
+        if type == "application/json" || type?.hasSuffix("+json") == true {
+            guard let json = try? JSON(parsing: UnicodeText.utf8(response.body.revealedBytes())) else {
+                throw ErrorReading.functionError(response, "its result is not valid JSON")
+            }
+            value = json
+        } else if type?.hasPrefix("text/") == true {
+            value = .string(String(decoding: UnicodeText.utf8(response.body.revealedBytes()), as: UTF8.self))
+        } else {
+            throw ErrorReading.functionError(
+                response, "its result is neither JSON nor text (Content-Type: \(type ?? "none"))")
         }
-        value = try ErrorReading.json(response)
     }
 }
 

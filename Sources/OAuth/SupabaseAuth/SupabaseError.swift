@@ -165,24 +165,18 @@ enum ErrorReading {
         return .refused(errorResponse)
     }
 
-    /// The error response of an Edge Function, or of the relay in front of it. A function chooses its status and its
-    /// codes itself, so none of them means that the session has ended.
-    static func functionError(_ response: HTTPResponse) -> SupabaseError {
-        let status = response.status
-        guard !(300..<400).contains(status) else { return error(response) }
+    /// The error response of an Edge Function, or of the relay in front of it, or the `problem` of a result. A function
+    /// chooses its status and its codes itself, so none of them says anything of the session or of the project, and none
+    /// is a reason to call it again.
+    static func functionError(_ response: HTTPResponse, _ problem: String? = nil) -> SupabaseError {
         let text = UnicodeText.utf8(response.body.revealedBytes())
         let object = (try? JSON(parsing: text))?.object
         let plain = mediaType(of: response) == "text/plain" ? String(decoding: text, as: UTF8.self) : nil
-        let message = PlainText.message(object.flatMap(statedText) ?? plain)
-        let isOutage = [408, 425, 429].contains(status) || status >= 500
-        guard status != 540, message != nil || !isOutage else { return withoutShape(response) }
-        // The relay checks the access token. Its code is a number or, in newer versions, UNAUTHORIZED_…
-        let code = object?["code"]
-        let isOfToken = isOfRelay(response) || code == 401 || code?.string?.hasPrefix("UNAUTHORIZED_") == true
+        let message = problem ?? PlainText.message(object.flatMap(statedText) ?? plain)
         return .refused(
             SupabaseError.ErrorResponse(
-                code: status == 401 && isOfToken ? "bad_jwt" : "function_error", status: status,
-                message: "HTTP \(status)" + (message.map { ": \($0)" } ?? ""),
+                code: "function_error", status: response.status,
+                message: "HTTP \(response.status)" + (message.map { ": \($0)" } ?? ""),
                 retryAfter: RetryAfter.seconds(in: response.fields)))
     }
 
@@ -190,7 +184,7 @@ enum ErrorReading {
 
     /// In lower case, without parameters; nil if there is none.
     static func mediaType(of response: HTTPResponse) -> String? {
-        let type = response.fields["Content-Type"]?.lowercased().prefix { $0 != ";" && $0 != " " }
+        let type = response.fields["Content-Type"]?.lowercased().prefix { !";, \t".contains($0) }
         return PlainText.message(type.map { String($0) })
     }
 
@@ -380,7 +374,9 @@ public struct SupabaseProblem: Sendable, Equatable {
     public init(_ error: SupabaseError, on occasion: Occasion) {
         switch error {
         case .refused(let errorResponse):
-            let isTrouble = errorResponse.status >= 500 && errorResponse.databaseCode == nil
+            let isTrouble =
+                errorResponse.status >= 500 && errorResponse.databaseCode == nil
+                && errorResponse.code != "function_error"
             self.init(
                 isTrouble
                     ? SupabaseCode.trouble(errorResponse, on: occasion)
@@ -431,13 +427,11 @@ extension SupabaseCode {
         exception(errorResponse, occasion) ?? table[errorResponse.code] ?? stranger(errorResponse)
     }
 
-    /// The meaning of a 5xx response. If a trigger, an auth hook or an Edge Function of the project has failed, or a
-    /// credential was not accepted, the server itself is running and its message says what is wrong.
+    /// The meaning of a 5xx response. If a trigger or an auth hook of the project has failed, or a credential was not
+    /// accepted, the server itself is running and its message says what is wrong.
     static func trouble(_ errorResponse: SupabaseError.ErrorResponse, on occasion: SupabaseProblem.Occasion) -> Meaning
     {
-        let isSaid =
-            ["unexpected_failure", "unknown", "function_error"].contains(errorResponse.code)
-            && errorResponse.message != nil
+        let isSaid = ["unexpected_failure", "unknown"].contains(errorResponse.code) && errorResponse.message != nil
         switch occasion {
         case .signIn where isSaid, .callback where isSaid: return Meaning(.providerError, .retry, .signInFailed)
         case .credential where isSaid, .account where isSaid, .identityPage where isSaid, .passwordReset where isSaid:

@@ -250,11 +250,12 @@ import Testing
             try await stage.ringback("supabase", "invoke", "app", "echo", #"{"a":1}"#, status: 0, out: "{\"a\":1}\n")
             let nothing = try await stage.ringback("supabase", "invoke", "app", "nothing", "--json")
             #expect(nothing.out == "{\"result\":null}\n", "\(nothing)")
-            try await stage.ringback(
-                "supabase", "invoke", "app", "say-hello", status: 5, out: "", says: "Content-Type text/plain")
+            try await stage.ringback("supabase", "invoke", "app", "say-hello", status: 0, out: "\"Hello!\"\n")
             try await stage.ringback(
                 "supabase", "invoke", "app", "fail", status: 1, out: "", says: "HTTP 422: The function has failed.")
-            try await stage.ringback("supabase", "invoke", "app", "other", status: 64, says: "edge_functions = [echo, ")
+            try await stage.ringback(
+                "supabase", "invoke", "app", "other", status: 64,
+                says: "the list edge_functions of the account app: echo, ")
             #expect(try await stage.account("app")["state"] == "authenticated")
         }
     }

@@ -23,13 +23,6 @@ private let vectors = SupabaseVector.all(in: "answers")
         }
     }
 
-    @Test func `the error for text in place of JSON names its media type`() {
-        let response = HTTPResponse(
-            status: 200, fields: HTTPFields([("Content-Type", "Text/Plain; charset=utf-8")]), body: Secret("hello"))
-        let reason = "a body with Content-Type text/plain, where application/json is required (HTTP 200)"
-        #expect(throws: SupabaseError.invalid(reason: reason)) { try EdgeFunctionResponse(reading: response) }
-    }
-
     private func check(
         _ error: SupabaseError, _ expected: JSONObject, _ occasion: SupabaseProblem.Occasion
     ) throws {

@@ -8,8 +8,7 @@ enum RunInside {
     static let name = "run-inside"
 
     /// The words: the socket to the outside, the signals that stay ignored, the ports of the relay, the command's file, and
-    /// the command. Returns
-    /// only if the command does not start, with the exit status; nil for other words.
+    /// the command. Returns only if the command does not start, with the exit status; nil for other words.
     static func run(_ arguments: [String]) -> Int32? {
         let words = arguments.dropFirst()
         guard words.count > 5, words.first == name, let socket = Int32(words[words.startIndex + 1]) else { return nil }

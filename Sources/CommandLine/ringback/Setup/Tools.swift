@@ -22,7 +22,7 @@ struct GitSetup: ToolSetup {
 
     func change(for origins: [OriginEntry], account: String?) throws(RingbackError) -> SetupPlan {
         let usable = origins.withAccessTokens.map(\.rule.pattern).filter(GitConfiguration.isUsable)
-        guard !usable.isEmpty else { throw GitSetup.noOrigin(of: account, "git can ask for") }
+        guard !usable.isEmpty else { throw GitSetup.noOrigin(of: account, "git can ask for: one for an access token") }
         let changes = try all().changes(for: usable, program: program, in: try file())
         return SetupPlan(steps: changes.map(GitSetup.step))
     }
@@ -330,7 +330,7 @@ struct DockerSetup: ToolSetup {
         let registries = DockerSetup.registries(of: origins.withAccessTokens)
         guard !registries.isEmpty else {
             throw DockerSetup.noOrigin(
-                of: account, "docker can ask for: one with https, without a path and a user name")
+                of: account, "docker can ask for: one for an access token, with https, without a path and a user name")
         }
         let (former, configuration) = try read()
         var (changed, plan, added) = (configuration, SetupPlan(), [String]())

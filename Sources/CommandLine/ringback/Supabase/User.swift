@@ -205,8 +205,8 @@ enum EdgeFunction: ProjectFunction {
     static let verb = CommandConfiguration(
         commandName: "invoke", abstract: "Call an Edge Function of the project as the signed-in user.",
         discussion: """
-            The functions that may be called are those that the account's configuration lists (edge_functions). The \
-            response must be JSON or empty.
+            The functions that may be called are those that the account's configuration lists (edge_functions). A text \
+            is printed as a JSON string.
             """)
     static let endpoint = Endpoint.invokeFunction
 }

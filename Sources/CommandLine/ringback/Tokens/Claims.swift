@@ -7,8 +7,8 @@ struct Claims: DaemonVerb, AccountNaming {
     static let configuration = CommandConfiguration(
         abstract: "Print the claims of an account's access token.",
         discussion: """
-            The token is decoded on this machine, and neither the token nor its signature is printed. The signature is \
-            not checked. Without ACCOUNT it is the only account, else the default account (see ringback use).
+            The token is decoded on this machine, and neither the token nor its signature is printed. This command does \
+            not check the signature. Without ACCOUNT it is the only account, else the default account (see ringback use).
             """)
 
     @Argument(help: "The account.", completion: Completions.accounts) var account: String?
@@ -41,13 +41,13 @@ struct Claims: DaemonVerb, AccountNaming {
         }
         let problem =
             switch parts.count {
-            case 3: "is no JSON Web Token: its payload is not a JSON object, or has a member twice."
+            case 3: "has claims that cannot be read: its payload is not a valid JSON object."
             // RFC 7516 section 7.1.
             case 5: "is an encrypted JSON Web Token: only the server that it is for can read its claims."
             default: "is no JSON Web Token: it is opaque, and only its provider knows what it stands for."
             }
         let session = "To see what the daemon knows of the session, run: \(shown: "ringback session \(name)")"
-        let user = "; the user's claims, if there is an ID token: \(shown: "ringback claims \(name) --kind id_token")"
+        let user = "\nThe user's claims, if there is an ID token: \(shown: "ringback claims \(name) --kind id_token")"
         throw RingbackError(
             "no_claims", "The \(kind == .idToken ? "ID token" : "access token") of \(name) \(problem)",
             advice: kind == .idToken ? session : session + user)

@@ -36,7 +36,10 @@ struct SupabaseProject {
         let before = settings.tokenHook == nil ? nil : self
         do {
             if endpoint == .supabaseREST { return try answerREST(call) }
-            if endpoint == .supabaseFunctions { return runEdgeFunction(call) }
+            if endpoint == .supabaseFunctions {
+                let claims = call.bearer.flatMap { try? keys.claims(of: $0, at: now) }
+                return EdgeFunctions.answer(call, isTokenValid: claims != nil)
+            }
             guard let path = SupabaseRoute.all.first(where: { $0.matches(call.parts) })?.path else {
                 return SupabaseResponses.unknownPath()
             }

@@ -53,20 +53,16 @@ extension `A change at a project` {
         #expect(house.project.presented.count == 1)
     }
 
-    @Test func `refreshes where the relay of Edge Functions rejects the token, not where a function does`() async throws
-    {
+    @Test func `is neither refreshed nor sent again if an Edge Function refuses the user`() async throws {
         let house = try await signedIn()
         let kind = "POST /functions/v1/send-invoice"
         house.project.script(kind, .status(401, #"{"code":401,"message":"Invalid JWT"}"#))
-        let value = try await house.broker.supabase.invoke(name, function: "send-invoice", arguments: ["a": 1])
-        #expect(value["called"]?["a"] == 1)
-        #expect(house.project.presented.count == 1)
-        house.project.script(kind, .status(401, #"{"error":"not an admin"}"#))
         let failure = await error {
             try await house.broker.supabase.invoke(name, function: "send-invoice", arguments: [:])
         }
         #expect(failure?.word == "function_error")
-        #expect(house.project.presented.count == 1)
+        #expect(house.project.requests.count { $0.path.hasPrefix("/functions") } == 1)
+        #expect(house.project.presented.isEmpty)
     }
 
     @Test(arguments: ["session_not_found", "session_expired"])

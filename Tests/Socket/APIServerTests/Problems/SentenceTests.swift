@@ -79,7 +79,7 @@ import Testing
                 .invalidToken(host: "ref.supabase.co", claim: "kid", cause: .keyNotPublished),
                 "ref.supabase.co is not valid (kid): signed with a key that is not published."
             ),
-            (.functionNotListed(work, key: "rpc", listed: ["a", "b"]), "functions of work (rpc = [a, b])"),
+            (.functionNotListed(work, key: "rpc", listed: ["a", "b"]), "in the list rpc of the account work: a, b"),
         ] as [(SupabaseReason, String)])
     func `a reason of Supabase`(reason: SupabaseReason, words: String) {
         #expect(Reason.kind(KindFact(reason)).sentence.contains(words))
