@@ -21,7 +21,7 @@ import Testing
             // The sandbox's access tokens are opaque.
             try await stage.ringback(
                 "claims", "work", status: 1, out: "", says: "The access token of work", "it is opaque",
-                "run: ringback session work\n", ": ringback claims work --kind id_token\n")
+                "See: ringback session work, or", ": ringback claims work --kind id_token\n")
             try await stage.ringback(
                 "claims", "work", "--kind", "id_token", "--subject", "bob", status: 1, out: "", says: "another user")
         }

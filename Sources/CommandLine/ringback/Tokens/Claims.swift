@@ -46,8 +46,8 @@ struct Claims: DaemonVerb, AccountNaming {
             case 5: "is an encrypted JSON Web Token: only the server that it is for can read its claims."
             default: "is no JSON Web Token: it is opaque, and only its provider knows what it stands for."
             }
-        let session = "To see what the daemon knows of the session, run: \(shown: "ringback session \(name)")"
-        let user = "\nThe user's claims, if there is an ID token: \(shown: "ringback claims \(name) --kind id_token")"
+        let session = "See: \(shown: "ringback session \(name)")"
+        let user = ", or, if there is an ID token: \(shown: "ringback claims \(name) --kind id_token")"
         throw RingbackError(
             "no_claims", "The \(kind == .idToken ? "ID token" : "access token") of \(name) \(problem)",
             advice: kind == .idToken ? session : session + user)
