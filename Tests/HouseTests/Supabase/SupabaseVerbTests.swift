@@ -237,7 +237,9 @@ import Testing
                 "supabase", "rpc", "app", "echo", #"{"a":1}"#, status: 0, out: "{\"a\":1}\n")
             let piped = try await stage.ringback("supabase", "rpc", "app", "echo", "-", "--json", stdin: #"{"b":[2]}"#)
             #expect(piped.out == "{\"result\":{\"b\":[2]}}\n", "\(piped)")
-            try await stage.ringback("supabase", "rpc", "app", "drop_everything", status: 64, says: "rpc = [echo]")
+            try await stage.ringback(
+                "supabase", "rpc", "app", "drop_everything", status: 64,
+                says: "in the list rpc of the account app: echo")
             try await stage.ringback("logout", "app", "--scope", "others")
             #expect(try await stage.account("app")["state"] == "authenticated")
         }
@@ -250,7 +252,7 @@ import Testing
             try await stage.ringback("supabase", "invoke", "app", "echo", #"{"a":1}"#, status: 0, out: "{\"a\":1}\n")
             let nothing = try await stage.ringback("supabase", "invoke", "app", "nothing", "--json")
             #expect(nothing.out == "{\"result\":null}\n", "\(nothing)")
-            try await stage.ringback("supabase", "invoke", "app", "say-hello", status: 0, out: "\"Hello!\"\n")
+            try await stage.ringback("supabase", "invoke", "app", "say-hello", status: 0, out: "\"Hello!\\n\"\n")
             try await stage.ringback(
                 "supabase", "invoke", "app", "fail", status: 1, out: "", says: "HTTP 422: The function has failed.")
             try await stage.ringback(

@@ -399,8 +399,8 @@ extension Problem {
         case "unauthorized_client", "unsupported_grant_type":
             "The client may not use this grant: allow it at the provider, or choose another grant."
         case "invalid_grant":
-            "Check assertion_file, or with self_issued_jwt the key, assertion_subject, assertion_audience and this machine's "
-                + "clock; and which issuers of assertions the provider trusts."
+            "Check assertion_file, or with self_issued_jwt client_key_file, assertion_subject, assertion_audience and this "
+                + "machine's clock; and which issuers of assertions the provider trusts."
         case "invalid_scope": "Check scopes."
         case "invalid_target": "Check audience and resource."
         default: nil
