@@ -128,6 +128,10 @@ final class Doors: Sendable {
     var opened: Int { state.withLock { $0.opened } }
     var closed: [String] { state.withLock { $0.closed } }
 
+    func site(at address: String) -> (@Sendable (HTTPRequest) async -> HTTPResponse)? {
+        state.withLock { $0.sites[address] }
+    }
+
     var callbackReceiver: CallbackReceiver {
         CallbackReceiver(
             open: { template, account in

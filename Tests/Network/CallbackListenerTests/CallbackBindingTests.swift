@@ -43,4 +43,12 @@ import Testing
     func `that the listener cannot serve is refused`(text: String) {
         #expect(throws: CallbackListenerError.self) { try CallbackBinding(parsing: text) }
     }
+
+    @Test func `a site is at a name below localhost that is one label`() throws {
+        let binding = try CallbackBinding.site("rb-x", "work", [], on: [.ipv4])
+        #expect(binding.authority(port: 5_000) == "rb-x.localhost:5000" && binding.families == [.ipv4])
+        for name in ["a/b", "a@b"] {
+            #expect(throws: CallbackListenerError.self) { try CallbackBinding.site(name, "work", [], on: [.ipv4]) }
+        }
+    }
 }

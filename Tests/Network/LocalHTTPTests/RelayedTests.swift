@@ -8,9 +8,9 @@ private func origin(_ text: String = "https://api.example.org/v1") throws -> Rel
 }
 
 private func request(
-    _ line: String, _ fields: String = "", host: String = "127.0.0.1:8701"
+    _ line: String, _ fields: String = "", host: String = "127.0.0.1:8701", version: String = "1.1"
 ) throws -> RelayedRequest? {
-    var input = Array("\(line) HTTP/1.1\r\nHost: \(host)\r\n\(fields)\r\n".utf8)
+    var input = Array("\(line) HTTP/\(version)\r\nHost: \(host)\r\n\(fields)\r\n".utf8)
     var searched = 0
     return try RelayedRequest.take(from: &input, searched: &searched, for: origin())
 }
@@ -212,5 +212,32 @@ private func status(of line: String, _ fields: String = "", host: String = "127.
         #expect(decoded == ["HTTP/1.1 200 OK", "Transfer-Encoding: chunked"])
         #expect(throws: RelayedRequest.Refusal.self) { try head(fields) }
         #expect(try head(fields, method: "HEAD").contains("Content-Length: 5"))
+    }
+
+    @Test(arguments: [
+        ("1.1", [("Content-Length", "3")], "abc", "", true), ("1.1", [], "3\r\nabc\r\n", "0\r\n\r\n", true),
+        ("1.0", [], "abc", "", false),
+    ])
+    func `a body without a length is sent in chunks, to HTTP/1.0 until the connection ends`(
+        _ version: String, _ fields: [(String, String)], _ piece: String, _ end: String, _ keepsAlive: Bool
+    ) throws {
+        let asked = try #require(try request("GET /v1", version: version))
+        let response = try RelayedResponse(
+            200, HTTPFields(fields), isDecoded: false, to: asked, of: origin(), SecretMask(Secret("a-secret-token")))
+        #expect(String(decoding: response.piece(Array("abc".utf8)), as: UTF8.self) == piece)
+        #expect(String(decoding: response.end, as: UTF8.self) == end && response.keepsAlive == keepsAlive)
+    }
+
+    @Test func `the relay's own refusal is a problem document with its length`() throws {
+        let text = String(decoding: RelayedResponse.refusal(.init(403, "No.")), as: UTF8.self)
+        let parts = text.split(separator: "\r\n\r\n", maxSplits: 1).map(String.init)
+        let body = try #require(parts.last)
+        #expect(
+            parts.first?.split(separator: "\r\n") == [
+                "HTTP/1.1 403 Forbidden", "Content-Type: application/problem+json",
+                "Content-Length: \(body.utf8.count)", "Connection: close",
+            ])
+        let problem = try JSON(parsing: Array(body.utf8))
+        #expect(problem["code"] == "invalid_request" && problem["detail"] == "ringback: No.")
     }
 }

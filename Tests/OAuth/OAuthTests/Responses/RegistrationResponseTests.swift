@@ -40,6 +40,15 @@ private func asked(_ authentication: ClientAuthentication = .none) throws -> Cli
         let client = try answer.client(asked: asked())
         #expect(answer.management == nil && client.secret == nil && client.authentication == .none)
         #expect(client.secretExpiresAt == nil && client.redirectURIs == nil)
+        #expect(try answer.client() == client)
+    }
+
+    @Test func `an update of a registration has no member that only the provider sets`() throws {
+        let members = #""client_secret":"s","client_id_issued_at":1,"client_secret_expires_at":0,"client_name":"n""#
+        let answer = try read(#"{"client_id":"c",\#(members),\#(managed)}"#)
+        let request = try #require(answer.management.flatMap { answer.update(with: $0) })
+        #expect(request.method == "PUT" && request.url == "https://id.example.org/r/1")
+        #expect(request.body?.revealed() == #"{"client_id":"c","client_name":"n"}"#)
     }
 
     @Test(arguments: [
