@@ -212,6 +212,18 @@ import Testing
         }
     }
 
+    @Test func `replaces the oldest of sixteen heads by the next one`() throws {
+        let cache = HeadCache()
+        let heads = (0...16).map { Array("GET /\($0) HTTP/1.1\r\nHost: a\r\n\r\n".utf8) }
+        for head in heads {
+            var reader = RequestReader(limits: ServerLimits(), cache: cache)
+            reader.append(head)
+            guard case .request = reader.next() else { throw Unexpected("no request") }
+            cache.keep()
+        }
+        #expect(heads.map { cache.find($0.span)?.head.path } == [nil] + (1...16).map { "/\($0)" })
+    }
+
     /// A cached head stays in memory.
     @Test(arguments: [
         "POST /a HTTP/1.1\r\nHost: a\r\n\r\n", "GET /a?token=x HTTP/1.1\r\nHost: a\r\n\r\n",
