@@ -53,12 +53,12 @@ private func parameters(_ request: HTTPRequest) throws -> [String: String] {
             issuer: "https://id.example", authorizationEndpoint: "https://id.example/a", tokenEndpoint: Self.endpoint)
         let key = try ClientKey(parsing: Secret(TestJWK.p256))
         func form(_ issued: SelfIssuedAssertion, scope: [String]? = nil) throws -> (JSONObject, [String: String]) {
+            let robot = ClientRegistration(
+                clientID: "robot", authentication: .privateKeyJWT,
+                assertion: try ClientAssertion(key: key, metadata: endpoint, now: 1_000))
             let request = ServiceGrantType.selfIssuedJWT.request(
-                nil, of: .jwt, issued: issued, scope: scope, audience: "api", resource: nil,
-                registration: ClientRegistration(
-                    clientID: "robot", authentication: .privateKeyJWT,
-                    assertion: try ClientAssertion(key: key, metadata: endpoint, now: 1_000)),
-                endpoint: Self.endpoint)
+                issued.signed(by: robot, scope: scope, endpoint: Self.endpoint), of: .jwt, scope: scope,
+                audience: "api", resource: nil, registration: robot, endpoint: Self.endpoint)
             var form = try parameters(#require(request))
             let parts = (form.removeValue(forKey: "assertion") ?? "").split(separator: ".")
             try #require(parts.count == 3)
@@ -75,9 +75,11 @@ private func parameters(_ request: HTTPRequest) throws -> [String: String] {
     }
 
     @Test func `self_issued_jwt sends nothing without a key`() {
+        let assertion = SelfIssuedAssertion().signed(by: Self.client, scope: nil, endpoint: Self.endpoint)
         let request = ServiceGrantType.selfIssuedJWT.request(
-            nil, of: .jwt, scope: nil, audience: nil, resource: nil, registration: Self.client, endpoint: Self.endpoint)
-        #expect(request == nil)
+            assertion, of: .jwt, scope: nil, audience: nil, resource: nil, registration: Self.client,
+            endpoint: Self.endpoint)
+        #expect(assertion == nil && request == nil)
     }
 
     @Test func `with a SAML assertion sends its base64url, and needs no client at all`() throws {

@@ -155,10 +155,13 @@ extension ServiceProvider {
         _ assertion: Assertion?, for key: TokenKey, provenBy proofKey: DPoPKey?, at provider: Provider,
         _ metadata: ProviderMetadata, _ registration: ClientRegistration
     ) async throws(BrokerError) -> TokenSet {
+        let scope = key.scopes ?? provider.account.scopes
         let build = {
-            grant.type.request(
-                assertion, of: grant.subjectType, issued: grant.issued, scope: key.scopes ?? provider.account.scopes,
-                audience: key.audience ?? grant.audience,
+            let assertion =
+                grant.type == .selfIssuedJWT
+                ? grant.issued.signed(by: registration, scope: scope, endpoint: metadata.tokenEndpoint) : assertion
+            return grant.type.request(
+                assertion, of: grant.subjectType, scope: scope, audience: key.audience ?? grant.audience,
                 resource: key.resource ?? grant.resource ?? provider.rules.mcp?.resource, registration: registration,
                 endpoint: metadata.tokenEndpoint)
         }

@@ -188,7 +188,7 @@ struct MigrateUser: AccountVerb {
     }
 }
 
-/// A kind of functions that a project has: one verb calls them.
+/// A kind of function of a project. One verb serves both kinds.
 protocol ProjectFunction {
     static var verb: CommandConfiguration { get }
     static var endpoint: Endpoint { get }

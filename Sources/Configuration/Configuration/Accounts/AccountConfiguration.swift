@@ -11,7 +11,7 @@ public struct AccountConfiguration: Sendable, Equatable {
     /// Nil if it is not stated and the provider's metadata decide (RFC 8414: the default is basic).
     public let clientAuthentication: ClientAuthentication?
     public let clientSecret: ClientSecretSource
-    /// A path that ``readClientKey(user:)`` reads each time it is needed; nil without one.
+    /// A path that ``readClientKey(user:)`` reads each time it is needed; nil if the client has no key.
     public let clientKeyFile: String?
     /// The name of the credential with the key, if it is not in a file (`$CREDENTIALS_DIRECTORY/NAME`).
     public let clientKeyCredential: String?

@@ -17,7 +17,7 @@ struct ServiceReader {
         "callback_peer_uids", "session_warnings", "browser", "login_hint", "interactive",
     ]
 
-    /// What an assertion says that the client issues itself.
+    /// The claims of a self-issued assertion.
     private static let issuedKeys = ["assertion_subject", "assertion_audience"]
 
     /// Nil for an account without `grant`, or with an error in it.

@@ -1,6 +1,6 @@
 internal import RingbackBase
 
-/// What an assertion says that a client issues itself as an authorization grant (RFC 7521 section 3).
+/// The claims of a self-issued assertion: the client signs its own authorization grant (RFC 7521 section 3).
 public struct SelfIssuedAssertion: Sendable, Equatable {
     /// The user for whom the client acts; nil if it acts for itself.
     public let subject: String?
@@ -11,22 +11,13 @@ public struct SelfIssuedAssertion: Sendable, Equatable {
         self.subject = subject
         self.audience = audience
     }
-}
 
-extension TokenRequest {
-    /// Exchanges a new assertion, signed with the client's key (RFC 7523 section 2.1). It names the client and proves it,
-    /// so the form has no `client_id` and no client authentication (RFC 7521 section 4.1). The scope is a claim too: Google
-    /// and Docusign read it only there. Nil if the registration has no key, or libcrypto fails.
-    static func selfIssued(
-        _ assertion: SelfIssuedAssertion, scope: [String]?, audience: String?, resource: String?,
-        registration: ClientRegistration, endpoint: String
-    ) -> HTTPRequest? {
+    /// A new assertion, signed with the client's key (RFC 7523 section 2.1). The scope is a claim too: Google and Docusign
+    /// read it only there. Nil if the registration has no key, or libcrypto fails.
+    public func signed(by registration: ClientRegistration, scope: [String]?, endpoint: String) -> Assertion? {
         let text = registration.assertion?.text(
-            clientID: registration.clientID, subject: assertion.subject, audience: assertion.audience ?? endpoint,
+            clientID: registration.clientID, subject: subject, audience: audience ?? endpoint,
             scope: scope.flatMap(ScopeList.text))
-        guard let text else { return nil }
-        return .form(
-            [("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", text.revealed())]
-                + target(scope, audience, resource), to: endpoint, by: ClientRegistration(clientID: ""))
+        return text.flatMap { try? Assertion(parsing: $0) }
     }
 }

@@ -61,7 +61,7 @@ public enum TokenRequest {
     }
 
     /// The parameters for the token's use. Many servers use `audience` in place of `resource` (RFC 8707 section 2).
-    static func target(
+    fileprivate static func target(
         _ scope: [String]?, _ audience: String?, _ resource: String?
     ) -> [(String, String?)] {
         [("scope", scope.flatMap(ScopeList.text)), ("audience", audience), ("resource", resource)]
@@ -132,22 +132,16 @@ public enum ServiceGrantType: String, Sendable, Equatable, CaseIterable {
 
     /// Nil if the assertion that the grant needs is missing. With an assertion, client authentication and even the
     /// client id are optional (RFC 7521 section 4.1); without them `registration` has an empty client id. `subjectType`
-    /// is the assertion's type, for a token exchange. `issued` is for an assertion that the client issues itself; nil also
-    /// if its key cannot sign.
+    /// is the assertion's type, for a token exchange.
     public func request(
-        _ assertion: Assertion?, of subjectType: ExchangedTokenType,
-        issued: SelfIssuedAssertion = SelfIssuedAssertion(), scope: [String]?, audience: String?, resource: String?,
-        registration: ClientRegistration, endpoint: String
+        _ assertion: Assertion?, of subjectType: ExchangedTokenType, scope: [String]?, audience: String?,
+        resource: String?, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest? {
         let grant: [(String, String?)]
         switch (self, assertion) {
         case (.clientCredentials, _): grant = [("grant_type", "client_credentials")]
-        case (.selfIssuedJWT, _):
-            return TokenRequest.selfIssued(
-                issued, scope: scope, audience: audience, resource: resource, registration: registration,
-                endpoint: endpoint)
-        case (.jwtBearer, let assertion?), (.samlBearer, let assertion?):
-            let type = self == .jwtBearer ? "jwt-bearer" : "saml2-bearer"
+        case (.jwtBearer, let assertion?), (.samlBearer, let assertion?), (.selfIssuedJWT, let assertion?):
+            let type = self == .samlBearer ? "saml2-bearer" : "jwt-bearer"
             grant = [
                 ("grant_type", "urn:ietf:params:oauth:grant-type:\(type)"), ("assertion", assertion.text.revealed()),
             ]
@@ -157,7 +151,9 @@ public enum ServiceGrantType: String, Sendable, Equatable, CaseIterable {
                 registration: registration, endpoint: endpoint)
         case (_, nil): return nil
         }
-        return .form(grant + TokenRequest.target(scope, audience, resource), to: endpoint, by: registration)
+        // A self-issued assertion names the client and authenticates it.
+        let client = self == .selfIssuedJWT ? ClientRegistration(clientID: "") : registration
+        return .form(grant + TokenRequest.target(scope, audience, resource), to: endpoint, by: client)
     }
 }
 
