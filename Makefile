@@ -217,7 +217,7 @@ format: ## format the Swift sources in place
 
 build: ## a debug build
 	@Scripts/needs build
-	@$(SWIFT) build
+	@bash -c '. Scripts/shared.sh && debug_build'
 
 release: ## the release executables, in .build/release
 	@Scripts/needs build
