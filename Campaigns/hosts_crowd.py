@@ -201,7 +201,7 @@ def crowd(chosen, report, places):
             connection = host.refresh_in_background()
             status = connection.getresponse().status
             connection.close()
-            report.note(status == 200, f"a refresh on {host.name}", f"{status} {host.held()}")
+            report.note(status == 200, f"a refresh on {host.name}", f"{status} {host.account()}")
         reuses = fleet.reuses
         report.note(reuses == 0, "accounts", f"{reuses} tokens were presented again")
     finally:
