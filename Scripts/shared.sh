@@ -4,7 +4,8 @@
 
 # A debug build. Without debug information the executables are linked sooner, and a tenth of the processor's time is saved;
 # a test that fails names its place anyway. For a debugger there is `swift build`, which builds everything anew.
-debug_build() { "${SWIFT:-swift}" build -debug-info-format none "$@"; }
+# `nice`: the campaigns that `make test` runs beside it wait for real programs.
+debug_build() { nice "${SWIFT:-swift}" build -debug-info-format none "$@"; }
 
 # Runs "${@:2}" without stdin, in a session of its own; its output goes to stdout and is appended to the file $1.
 # Returns the command's status. What is left of the session then (a stuck test outlives `swift test`, which had put it into
